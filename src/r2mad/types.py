@@ -1,0 +1,357 @@
+"""The records of a debate: frozen, made of plain values, and the same in memory, on disk and in the viewer.
+
+Standard library only, so that `import r2mad` stays light; `r2mad.study.records` reads and writes them as JSON
+(a trailing underscore is dropped there: `class_` is `"class"`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+AnswerKind = Literal["choice", "math", "number", "text"]
+"""How an answer is read and compared: an option's letter, a formula, a number, or words."""
+
+CallKind = Literal["debate", "summary", "judge"]
+"""What a call was for. Masks and doubts count as `judge`."""
+
+Role = Literal["system", "user", "assistant"]
+
+Stopped = Literal["unanimity", "rounds", "doubted", "partial", "failed"]
+"""Why a debate ended: all agreed, the last round was over, doubt kept it open to the end, it was cut short, or every
+reply of its last round was an error."""
+
+SCHEMA = 1
+"""Version of the debate record; a reader refuses a newer one."""
+
+JSON: dict[str, Any] = {
+    "alias_generator": lambda name: name.rstrip("_"),
+    "ser_json_inf_nan": "strings",  # a log-probability may be -inf, which JSON has no number for
+}
+"""How records become JSON; read by pydantic, which this module does not import."""
+
+
+def digest(value: object, size: int = 8) -> str:
+    """A stable hexadecimal digest of any JSON value: the same in every process and on every machine."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
+
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def clean(text: str) -> str:
+    """`text` as it can be written to a file: halves of surrogate pairs are joined, lone ones replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question x as the agents see it. It holds no gold answer (design, invariant 1).
+
+    Args:
+        text: the question itself.
+        options: the options' texts in order, or nothing for an open question.
+        kind: how answers are read and compared; `choice` if there are options, else `text`.
+        id: identity in records; a digest of text and options if not given. Texts recur with other options, so
+            both count.
+
+    Raises:
+        BadQuestionError: no text, one option only, an empty option, two options alike, more than 26, or options
+            on a question whose kind is not `choice` (and the reverse).
+    """
+
+    text: str
+    options: tuple[str, ...] = ()
+    kind: AnswerKind | None = None
+    id: str = ""
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__  # frozen: normalised once, here
+        set_(self, "text", clean(self.text))
+        set_(self, "options", tuple(clean(option) for option in self.options or ()))
+        set_(self, "kind", self.kind or ("choice" if self.options else "text"))
+        set_(self, "id", self.id or digest([self.text, list(self.options)]))
+        problem = _question_problem(self)
+        if problem:
+            from r2mad.errors import BadQuestionError
+
+            raise BadQuestionError(problem)
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The options' letters, A first; empty for an open question."""
+        return tuple(LETTERS[: len(self.options)])
+
+    @property
+    def lettered(self) -> tuple[tuple[str, str], ...]:
+        """The options with their letters."""
+        return tuple(zip(LETTERS, self.options, strict=False))
+
+
+def _question_problem(question: Question) -> str | None:
+    options = question.options
+    if not question.text.strip():
+        return "the question is empty"
+    if question.kind not in ("choice", "math", "number", "text"):
+        return f"no such kind of answer: {question.kind!r} (choice, math, number, text)"
+    if (question.kind == "choice") != bool(options):
+        return "a choice question needs options, and only a choice question has them"
+    if len(options) == 1:
+        return "a choice question needs at least two options"
+    if len(options) > 26:
+        return f"a choice question has at most 26 options, not {len(options)}"
+    if any(not option.strip() for option in options):
+        return "an option is empty"
+    if len(set(options)) < len(options):
+        return "two options are the same"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A question with its gold answer (x, y). Only `study` and memory building ever see one.
+
+    `gold` is written as an answer of the question's kind: the letter of the right option, a formula, a number, words.
+    """
+
+    question: Question
+    gold: str
+    dataset: str = ""
+    split: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a model is sampled. The defaults are the papers'."""
+
+    temperature: float = 1.0
+    """Sampling temperature, 0 or more."""
+    top_p: float = 1.0
+    """Nucleus mass, in (0, 1]."""
+    max_tokens: int = 6144
+    """Most tokens a reply may have, reasoning included."""
+    logprobs: bool = False
+    """Ask for the log-probability of every sampled token and of the top one."""
+    extra_body: dict[str, Any] = field(default_factory=dict)
+    """Further fields of the request, passed to the server as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call to a model. Agent and sample are part of its identity: two agents never share a reply by accident."""
+
+    messages: tuple[Message, ...]
+    sampling: Sampling
+    seed: int
+    agent: int = 0
+    sample: int = 0
+    kind: CallKind = "debate"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the server counted them; reasoning tokens are part of the completion's, cached ones of the prompt's."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    cached_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.cached_tokens + other.cached_tokens,
+        )
+
+    @property
+    def total_tokens(self) -> int:
+        """Prompt and completion tokens together."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model sent back for one `Request`."""
+
+    text: str
+    reasoning: str | None = None
+    """The server's separate reasoning text, if it sends one; never read for an answer."""
+    finish_reason: str = "stop"
+    """`stop`, `length` (cut off at `max_tokens`), or what else the server said."""
+    mean_logprob: float | None = None
+    """Mean natural log-probability of the sampled tokens, or None where the server gave none."""
+    mean_top_logprob: float | None = None
+    """The same of the likeliest token at each place."""
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    """Wall time of the call as first made, its retries included."""
+    cached: bool = False
+    """Whether it came from the cache, or from a call in flight that another debate had made."""
+    model: str = ""
+    """The model's id as the server names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no reply: an error's short name (see `r2mad.errors`) and its one-line message."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One agent's reply z_i^(t)."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = JSON
+
+    agent: int
+    sample: int = 0
+    text: str = ""
+    reasoning: str | None = None
+    answer: str | None = None
+    class_: int | None = None
+    """Index of the answer's class in the round's tally, most popular first; None for no answer."""
+    finish_reason: str = "stop"
+    mean_logprob: float | None = None
+    mean_top_logprob: float | None = None
+    verbal_confidence: float | None = None
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    cached: bool = False
+    seed: int = 0
+    error: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """How one reply of the round before was shown to an agent; `agent` may be the agent itself (context `Fresh`)."""
+
+    agent: int
+    shown: bool = True
+    confidence: float | None = None
+    label: str | None = None
+    weight: float | None = None
+    verdict: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """One case that an agent was given from its memory."""
+
+    case: str
+    similarity: float
+    reward: float
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one agent was shown before it replied."""
+
+    agent: int
+    messages: str = ""
+    """Digest of the messages that were sent."""
+    trimmed: int = 0
+    """Old turns of the debate left out because the context was too short."""
+    trade_off: float | None = None
+    candidates: tuple[Retrieved, ...] = ()
+    retrieved: tuple[Retrieved, ...] = ()
+    peers: tuple[Peer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round Z^(t) and what it came to."""
+
+    index: int
+    consensus: float
+    """Cons(Z), Eq. 5: the share of all replies, unparsed and failed ones included, that hold the most popular answer."""
+    replies: tuple[Reply, ...]
+    views: tuple[View, ...] = ()
+    summary: str | None = None
+    candidates: tuple[Reply, ...] = ()
+    """The whole pool of a diverse opening; empty where every reply was kept."""
+    undecided: tuple[str, ...] = ()
+    """Answers whose canonical form was given up after the time-out; they count as different from all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentInfo:
+    """Who took part: a name (its persona), a model, and how it was sampled."""
+
+    name: str
+    model: str
+    sampling: Sampling = Sampling()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryInfo:
+    """The memory that a debate read, at the version it read."""
+
+    url: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class DebateRecord:
+    """A whole debate; the unit that is stored. `id` is a digest of what makes it this debate and no other."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = JSON
+
+    id: str
+    method: str
+    seed: int
+    question: Question
+    agents: tuple[AgentInfo, ...]
+    prompts: str
+    """The prompt pack, as `name:digest`."""
+    rounds: tuple[Round, ...]
+    answer: str | None
+    votes: dict[str, float]
+    tie: bool
+    tied: tuple[str, ...]
+    stopped: Stopped
+    degraded: bool
+    """Whether any call failed; the replies say which agent's and why."""
+    confidence: float | None
+    """How sure the group is: the winning answer's share of all replies of the last round."""
+    calls: dict[CallKind, int]
+    usage: dict[CallKind, Usage]
+    seconds: float
+    started: str
+    """UTC, ISO 8601."""
+    study: str = ""
+    dataset: str = ""
+    split: str = ""
+    embedder: str | None = None
+    memory: MemoryInfo | None = None
+    schema: int = SCHEMA
+
+    @property
+    def failures(self) -> tuple[tuple[int, int, Failure], ...]:
+        """Every failed reply as (round, agent, why)."""
+        return tuple((r.index, z.agent, z.error) for r in self.rounds for z in r.replies if z.error)
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """The sum of token counts."""
+    return sum(usages, Usage())
