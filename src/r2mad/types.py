@@ -154,6 +154,18 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class Suggestions:
+    """What suits a model where the user says nothing; a model that has any carries them as `suggestions`."""
+
+    prompts: str | None = None
+    """Its prompt pack."""
+    temperature: float | None = None
+    max_tokens: int | None = None
+    extra_body: dict[str, Any] = field(default_factory=dict)
+    """Further fields of its requests; the user's own take precedence."""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One call to a model. Agent and sample are part of its identity: two agents never share a reply by accident."""
 
@@ -284,7 +296,7 @@ class Round:
 
     index: int
     consensus: float
-    """Cons(Z), Eq. 5: the share of all replies, unparsed and failed ones included, that hold the most popular answer."""
+    """Cons(Z), Eq. 5: share of all replies, unparsed and failed ones included, that hold the most popular answer."""
     replies: tuple[Reply, ...]
     views: tuple[View, ...] = ()
     summary: str | None = None

@@ -18,7 +18,7 @@ from typing import Any, Self
 from r2mad.errors import StoreError, UsageError
 from r2mad.models._cache_file import CacheFile, decode, encode
 from r2mad.protocols import ChatModel
-from r2mad.types import Completion, Request, digest
+from r2mad.types import Completion, Request, Suggestions, digest
 
 __all__ = ["CachedModel", "CallCache", "call_key"]
 
@@ -190,6 +190,11 @@ class CachedModel:
     def identity(self) -> str:
         """The model's identity."""
         return self.uncached.identity
+
+    @property
+    def suggestions(self) -> Suggestions | None:
+        """What the model suggests, if it suggests anything."""
+        return getattr(self.uncached, "suggestions", None)
 
     async def complete(self, request: Request) -> Completion:
         """Answer from the cache, from a call in flight, or by a call; see `CallCache.complete`."""

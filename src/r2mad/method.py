@@ -1,0 +1,64 @@
+"""A method is a choice of parts (design, §2); the table of methods is `methods.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from r2mad.context import Context, History
+from r2mad.errors import UsageError
+from r2mad.opening import Independent, Opening
+from r2mad.skew import Everyone, Filter
+from r2mad.verdict import Plurality, Stop, Unanimity, Vote
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to debate. The defaults are `mad`'s: 3 agents, 3 rounds, everyone, history, unanimity, plurality."""
+
+    name: str
+    summary: str
+    """One line for `r2mad methods`."""
+    source: str
+    """Where it was published."""
+    agents: int = 3
+    rounds: int = 3
+    """Rounds at most, round 0 included."""
+    opening: Opening = Independent()
+    skew: tuple[Filter, ...] = (Everyone(),)
+    context: Context = History()
+    stop: Stop = Unanimity()
+    vote: Vote = Plurality()
+    adjustable: tuple[str, ...] = ("agents", "rounds")
+    """Which of the two a user may change without making it another method."""
+
+    def __post_init__(self) -> None:
+        if self.agents < 1 or self.rounds < 1:
+            raise UsageError(f"{self.name}: needs at least 1 agent and 1 round, not {self.agents} and {self.rounds}")
+
+    def sized(self, agents: int | None = None, rounds: int | None = None) -> Method:
+        """The same method for another number of agents or rounds; None leaves it as it is.
+
+        Raises:
+            UsageError: the method is defined by that number, or the number is under 1.
+        """
+        asked: dict[str, Any] = {"agents": agents, "rounds": rounds}
+        changes = {name: value for name, value in asked.items() if value is not None and value != getattr(self, name)}
+        for name in changes:
+            if name not in self.adjustable:
+                raise UsageError(f"{self.name} has {getattr(self, name)} {name} by definition; leave --{name} out")
+        return replace(self, **changes) if changes else self
+
+    @property
+    def calls(self) -> int:
+        """Calls to models if no debate stops early: the opening's, then one an agent and round."""
+        return self.opening.calls(self.agents) + self.agents * (self.rounds - 1)
+
+    @property
+    def composition(self) -> str:
+        """The parts in one line, as `r2mad methods` shows them."""
+        size = f"{self.agents} agent{'s' * (self.agents > 1)}, {self.rounds} round{'s' * (self.rounds > 1)}"
+        if self.rounds == 1:
+            return f"{size}, {self.opening}, {self.vote}"
+        skew = " → ".join(str(part) for part in self.skew)
+        return f"{size}, {self.opening}, {skew}, {self.context}, {self.stop}, {self.vote}"

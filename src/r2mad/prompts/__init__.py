@@ -1,0 +1,14 @@
+"""Prompt packs: what agents are told, kept in files, in our own words, and replaceable by the user's.
+
+A pack is a folder with a `pack.toml` (its name, the agents' personas, examples if it has any) and Jinja2 templates; a template that a pack
+does not have comes from `base`. Text from users, peers and memories is fenced by the `fence` filter, so it stays data.
+
+    system.j2   persona, kind                      who the agent is, and how an answer must end
+    task.j2     question                           round 0
+    debate.j2   question, peers, own               every later round
+    format.j2   macros: how an answer of each kind is written down
+"""
+
+from r2mad.prompts.pack import Example, Pack, Persona, ShownReply, load_pack, pack_names, suggest_pack
+
+__all__ = ["Example", "Pack", "Persona", "ShownReply", "load_pack", "pack_names", "suggest_pack"]

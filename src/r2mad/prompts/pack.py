@@ -1,0 +1,216 @@
+"""Loading a pack from its folder, and rendering its templates."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from r2mad.errors import UnknownNameError, UsageError
+from r2mad.types import Message, Question, digest
+
+PACKS = Path(__file__).parent / "packs"
+BASE = PACKS / "base"
+TEMPLATES = ("system.j2", "task.j2", "debate.j2", "format.j2")
+
+TAGS = ("question", "options", "reply", "confidence", "experience", "summary", "persona")
+"""The tags that fence data in our prompts; a fenced text may not open or close one of them."""
+
+# Bounded gaps: two unbounded runs of spaces would make a long blank text quadratic.
+_FORGED = re.compile(rf"<(?=\s{{0,8}}/?\s{{0,8}}(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """A debater's role: its name, which is also the name of its memory, and its text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A finished exchange that stands before the question: how small models are shown what is wanted."""
+
+    kinds: tuple[str, ...]
+    """Kinds of question that it is shown for."""
+    user: str
+    assistant: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReply:
+    """A reply as a debate prompt shows it."""
+
+    agent: str
+    text: str
+    answer: str | None = None
+    own: bool = False
+    label: str | None = None
+    """`high`, `low`, or a number; None for no label."""
+
+
+def fence(text: str, tag: str, **attributes: str) -> str:
+    """`text` between `<tag …>` and `</tag>`, with any of our own tags inside it disarmed."""
+    opened = "".join(f' {name}="{value}"' for name, value in attributes.items())
+    return f"<{tag}{opened}>\n{_FORGED.sub('&lt;', text.strip())}\n</{tag}>"
+
+
+@dataclass(frozen=True, eq=False)  # a pack is itself: cheap to hash, for the caches below
+class Pack:
+    """A loaded pack. Rendering is pure: the same pack and question give the same text."""
+
+    name: str
+    personas: tuple[Persona, ...]
+    folder: Path
+    digest: str
+    """Digest of every file that the pack renders from."""
+    examples: tuple[Example, ...] = ()
+    _environment: jinja2.Environment = field(repr=False, compare=False, default_factory=jinja2.Environment)
+
+    @property
+    def label(self) -> str:
+        """`name:digest`, as records carry it."""
+        return f"{self.name}:{self.digest}"
+
+    def roster(self, agents: int) -> tuple[Persona, ...]:
+        """`agents` personas with names that differ: those of the pack, in order, and round again."""
+        count = len(self.personas)
+        return tuple(
+            persona if turn == 0 else Persona(f"{persona.name}-{turn + 1}", persona.text)
+            for turn, persona in ((index // count, self.personas[index % count]) for index in range(agents))
+        )
+
+    def preamble(self, persona: Persona, question: Question) -> tuple[Message, ...]:
+        """What stands before the question: the system prompt, if there is one, and the pack's examples.
+
+        It is the same for all questions of a kind, so that servers keep it read.
+        """
+        return _preamble(self, persona, question.kind)
+
+    def task(self, question: Question) -> str:
+        """The task prompt of round 0."""
+        return _task(self, question)
+
+    def debate(self, question: Question, shown: Sequence[ShownReply]) -> str:
+        """The user turn of a later round: the replies shown, the question again, and what to do now."""
+        return self._render(
+            "debate.j2",
+            question=question,
+            peers=[reply for reply in shown if not reply.own],
+            own=next((reply for reply in shown if reply.own), None),
+        )
+
+    @cached_property
+    def _templates(self) -> dict[str, jinja2.Template]:
+        return {name: self._environment.get_template(name) for name in TEMPLATES}
+
+    def _render(self, template: str, **values: Any) -> str:
+        try:
+            return self._templates[template].render(**values).strip()
+        except jinja2.TemplateError as error:
+            raise UsageError(f"prompt pack {self.folder}: {_where(error, template)}: {error}") from error
+
+
+@lru_cache(maxsize=1024)  # personas × kinds × packs: never near that many
+def _preamble(pack: Pack, persona: Persona, kind: str) -> tuple[Message, ...]:
+    system = pack._render("system.j2", persona=persona, kind=kind)
+    shown = [example for example in pack.examples if kind in example.kinds]
+    turns = [
+        turn for example in shown for turn in (Message("user", example.user), Message("assistant", example.assistant))
+    ]
+    return (*([Message("system", system)] if system else []), *turns)
+
+
+@lru_cache(maxsize=1024)  # a question's agents and samples ask for it together, so the newest are enough
+def _task(pack: Pack, question: Question) -> str:
+    return pack._render("task.j2", question=question)
+
+
+def _where(error: jinja2.TemplateError, template: str) -> str:
+    if isinstance(error, jinja2.TemplateSyntaxError):
+        return f"{error.name or template}, line {error.lineno}"
+    return template
+
+
+def pack_names() -> tuple[str, ...]:
+    """The packs that ship, by name."""
+    return tuple(sorted(folder.name for folder in PACKS.iterdir() if (folder / "pack.toml").is_file()))
+
+
+def suggest_pack(question: Question) -> str:
+    """The pack for a question of which nothing but its kind is known."""
+    return "mathematics" if question.kind in ("math", "number") else "general"
+
+
+def load_pack(name: str | Path) -> Pack:
+    """Load a pack that ships, by name, or a user's own, by folder.
+
+    Every template is rendered once for every kind of question, so that a mistake shows before anything is asked.
+
+    Raises:
+        UnknownNameError: neither a shipped pack nor a folder.
+        UsageError: the folder has no usable `pack.toml`, or a template of it does not render.
+    """
+    folder = Path(name)
+    if str(name) in pack_names():
+        folder = PACKS / str(name)
+    elif not folder.is_dir():
+        raise UnknownNameError(f"no prompt pack {str(name)!r}: not a folder, and not one of {', '.join(pack_names())}")
+    title, personas, examples = _read_manifest(folder)
+    environment = ImmutableSandboxedEnvironment(  # a pack may come from a stranger
+        loader=jinja2.FileSystemLoader([folder, BASE]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # prompts are plain text; `fence` keeps data apart
+    )
+    environment.filters["fence"] = fence
+    pack = Pack(title, personas, folder, _digest(folder), examples, environment)
+    _try_out(pack)
+    return pack
+
+
+def _read_manifest(folder: Path) -> tuple[str, tuple[Persona, ...], tuple[Example, ...]]:
+    path = folder / "pack.toml"
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        personas = tuple(Persona(str(entry["name"]), str(entry["text"]).strip()) for entry in data["persona"])
+        examples = tuple(
+            Example(tuple(entry["kinds"]), str(entry["user"]).strip(), str(entry["assistant"]).strip())
+            for entry in data.get("example", ())
+        )
+        title = str(data.get("name") or folder.name)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"prompt pack {path}: {error}") from error
+    except (KeyError, TypeError) as error:
+        raise UsageError(
+            f"prompt pack {path}: each [[persona]] needs a name and a text, each [[example]] kinds, user and assistant"
+        ) from error
+    names = [persona.name for persona in personas]
+    if not names or len(set(names)) < len(names):
+        raise UsageError(f"prompt pack {path}: needs at least one persona, each with a name of its own")
+    return title, personas, examples
+
+
+def _digest(folder: Path) -> str:
+    files = [next(p for p in (folder / name, BASE / name) if p.is_file()) for name in TEMPLATES]
+    texts = [path.read_text(encoding="utf-8") for path in [folder / "pack.toml", *files]]
+    return digest(texts)
+
+
+def _try_out(pack: Pack) -> None:
+    shown = [ShownReply("one", "a reply", label="high"), ShownReply("two", "a reply"), ShownReply("me", "a", own=True)]
+    samples = [Question("text", ("yes", "no"))] + [Question("text", kind=kind) for kind in ("math", "number", "text")]
+    for question in samples:
+        pack.preamble(pack.personas[0], question)
+        pack.task(question)
+        for replies in (shown, shown[:1], []):
+            pack.debate(question, replies)

@@ -1,0 +1,172 @@
+"""What every part of a debate is handed: the question, the agents, the prompts, and the one way to call a model.
+
+Parts hold no client. They await `Scene.call` (or `Scene.reply`), which derives the seed, counts the call, keeps to the
+budget and lets the agent's own model answer; so no call can escape the record's counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from r2mad.answers import extract
+from r2mad.errors import BudgetExceededError, ContextOverflowError, boundary
+from r2mad.prompts import Pack, Persona
+from r2mad.protocols import ChatModel, Observer
+from r2mad.types import (
+    CallKind,
+    Completion,
+    Failure,
+    Message,
+    Question,
+    Reply,
+    Request,
+    Round,
+    Sampling,
+    Usage,
+    View,
+    clean,
+    digest,
+)
+
+Messages = tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One debater: its persona (whose name is its own), the model that speaks for it, and how that is sampled."""
+
+    persona: Persona
+    model: ChatModel
+    sampling: Sampling = Sampling()
+
+
+def call_seed(seed: int, question: str, agent: int, round_index: int, sample: int, kind: CallKind = "debate") -> int:
+    """The seed of one call: a stable hash of what the call is, in [0, 2^31) (design, invariant 4).
+
+    Nothing depends on scheduling or on the method, so methods that ask the same thing ask it with the same seed and
+    share the reply (common random numbers, invariant 3).
+    """
+    parts: list[object] = [seed, question, agent, round_index, sample]
+    if kind != "debate":  # what is asked about a debate must not repeat the debate's own randomness
+        parts.append(kind)
+    return int(digest(parts), 16) % 2**31  # some servers keep the seed in a signed 32-bit integer
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Calls and tokens so far, by what they were for, and the caps that the caller set."""
+
+    max_calls: int | None = None
+    """Most calls one debate may make; a further one fails with `BudgetExceededError` and is not sent."""
+    calls: Counter[CallKind] = field(default_factory=Counter)
+    usage: dict[CallKind, Usage] = field(default_factory=dict)
+
+    def by_kind(self) -> dict[CallKind, int]:
+        """How many calls of each kind were made, the kinds without any among them."""
+        return {"debate": self.calls["debate"], "summary": self.calls["summary"], "judge": self.calls["judge"]}
+
+    def open(self, kind: CallKind) -> None:
+        """Count a call that is about to be made.
+
+        Raises:
+            BudgetExceededError: the cap is reached; the call is neither counted nor made.
+        """
+        if self.max_calls is not None and self.calls.total() >= self.max_calls:
+            raise BudgetExceededError(f"the cap of {self.max_calls} calls a debate is reached")
+        self.calls[kind] += 1
+
+    def close(self, kind: CallKind, usage: Usage) -> None:
+        """Add the tokens of a call that came back."""
+        self.usage[kind] = self.usage.get(kind, Usage()) + usage
+
+
+def nobody(round_index: int, what: Reply | Round) -> None:
+    """Nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One debate's fixed surroundings."""
+
+    question: Question
+    agents: tuple[Agent, ...]
+    pack: Pack
+    seed: int
+    ledger: Ledger = field(default_factory=Ledger)
+    observe: Observer = nobody
+
+    def preamble(self, agent: int) -> Messages:
+        """What an agent reads before the question: who it is, and the pack's examples."""
+        return self.pack.preamble(self.agents[agent].persona, self.question)
+
+    async def call(
+        self, kind: CallKind, agent: int, messages: Messages, round_index: int, sample: int = 0
+    ) -> Completion:
+        """One counted call to agent `agent`'s model.
+
+        Raises:
+            ModelError: the call failed after its retries, or the budget is spent.
+        """
+        who = self.agents[agent]
+        seed = call_seed(self.seed, self.question.id, agent, round_index, sample, kind)
+        self.ledger.open(kind)
+        completion = await who.model.complete(Request(messages, who.sampling, seed, agent, sample, kind))
+        self.ledger.close(kind, completion.usage)
+        return completion
+
+    async def reply(
+        self, agent: int, layouts: Iterable[Messages], round_index: int, sample: int = 0
+    ) -> tuple[Reply, View]:
+        """One agent's reply to the first of `layouts` (fullest first) that fits its model's context.
+
+        A failed call is a `Reply` with an error. The view tells which messages were sent and how many layouts were
+        too long before.
+        """
+        tried: list[Messages] = []
+        outcome = await boundary(self._first_that_fits(agent, layouts, round_index, sample, tried))
+        reply = await self._read(outcome, agent, round_index, sample)
+        self.observe(round_index, reply)
+        sent = digest([[message.role, message.content] for message in tried[-1]])
+        return reply, View(agent, messages=sent, trimmed=len(tried) - 1)
+
+    async def _first_that_fits(
+        self, agent: int, layouts: Iterable[Messages], round_index: int, sample: int, tried: list[Messages]
+    ) -> Completion:
+        overflow: ContextOverflowError | None = None
+        for messages in layouts:
+            tried.append(messages)
+            try:
+                return await self.call("debate", agent, messages, round_index, sample)
+            except ContextOverflowError as error:
+                overflow = error
+        assert overflow is not None  # a context always has at least one layout
+        raise overflow
+
+    async def _read(self, outcome: Completion | Failure, agent: int, round_index: int, sample: int) -> Reply:
+        seed = call_seed(self.seed, self.question.id, agent, round_index, sample)
+        if isinstance(outcome, Failure):
+            return Reply(agent, sample, finish_reason="error", seed=seed, error=outcome)
+        text = clean(outcome.text)
+        return Reply(
+            agent,
+            sample,
+            text=text,
+            reasoning=None if outcome.reasoning is None else clean(outcome.reasoning),
+            answer=await self._extract(text),
+            finish_reason=outcome.finish_reason,
+            mean_logprob=outcome.mean_logprob,
+            mean_top_logprob=outcome.mean_top_logprob,
+            usage=outcome.usage,
+            seconds=outcome.seconds,
+            cached=outcome.cached,
+            seed=seed,
+        )
+
+    async def _extract(self, text: str) -> str | None:
+        kind, options = self.question.kind or "text", self.question.options
+        if len(text) > 50_000:  # tens of milliseconds: other debates should not wait for it
+            return await asyncio.to_thread(extract, text, kind, options)
+        return extract(text, kind, options)

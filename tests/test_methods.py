@@ -1,0 +1,58 @@
+"""The table of methods: names, sizes, and calls counted at a real server."""
+
+import pytest
+
+from r2mad.api import open_table
+from r2mad.errors import UnknownNameError, UsageError
+from r2mad.methods import METHODS, find_method
+from r2mad.models.fake_server import FakeServer
+from r2mad.models.fake_server import Settings as FakeSettings
+from r2mad.settings import Settings
+from r2mad.types import Question
+
+CALLS = {"cot": 1, "sc": 9, "sc-3": 3, "sc-6": 6, "sc-9": 9, "vote": 3, "mad": 9}
+"""The design's table for 3 agents and 3 rounds: 1, m, n, nT."""
+
+
+def test_the_formula_of_each_method() -> None:
+    assert {name: method.calls for name, method in METHODS.items()} == CALLS
+    assert find_method("mad").sized(agents=5, rounds=4).calls == 20
+    assert find_method("vote").sized(agents=7).calls == 7
+
+
+@pytest.mark.parametrize("name", METHODS)
+async def test_each_method_makes_the_calls_of_the_table(name: str) -> None:
+    async with FakeServer(FakeSettings(bias=0.0, adopt=0.0)) as server:
+        settings = Settings(base_url=server.base_url, no_cache=True, cache=":memory:")
+        async with open_table("openai/fake", settings) as table:
+            # Answers are drawn from ten options without any lean, so a debate all but never ends early.
+            question = Question("Which?", tuple(f"option {n}" for n in range(10)), id=f"calls/{name}")
+            record = await table.hold(question, name, seed=5)
+        assert record.stopped == "rounds"
+        assert record.calls["debate"] == CALLS[name]
+        assert len(server.log) == CALLS[name]
+
+
+def test_unknown_names_help() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean mad"):
+        find_method("madd")
+    with pytest.raises(UnknownNameError, match="There are: cot"):
+        find_method("sc-0")
+    assert find_method("sc-17").calls == 17
+
+
+def test_what_defines_a_method_cannot_be_changed() -> None:
+    with pytest.raises(UsageError, match="cot has 1 agents by definition"):
+        find_method("cot").sized(agents=3)
+    with pytest.raises(UsageError, match="by definition"):
+        find_method("vote").sized(rounds=2)
+    assert find_method("cot").sized(agents=1) is find_method("cot")
+    with pytest.raises(UsageError, match="at least 1"):
+        find_method("mad").sized(agents=0)
+
+
+def test_every_method_says_what_it_is() -> None:
+    for method in METHODS.values():
+        assert method.summary
+        assert method.source
+        assert method.composition.startswith(f"{method.agents} agent")
