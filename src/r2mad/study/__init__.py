@@ -1,0 +1,1 @@
+"""Many debates: data sets, the runner, records, scores."""

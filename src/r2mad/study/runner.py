@@ -1,0 +1,110 @@
+"""Runs methods over items, keeps every finished debate, and takes up where it was stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from r2mad import engine
+from r2mad.api import Table
+from r2mad.errors import UsageError
+from r2mad.method import Method
+from r2mad.methods import find_method
+from r2mad.scene import Scene
+from r2mad.study.records import DEBATES, ITEMS, SCORES, Head, Writer, finished, latest, read, write_items
+from r2mad.study.scores import Score, grade_async, latest_scores
+from r2mad.types import DebateRecord, Item
+
+Announce = Callable[[DebateRecord, Score], None]
+"""Called when a debate is on disk, and not before."""
+
+
+async def run_study(
+    table: Table,
+    items: Sequence[Item],
+    methods: Sequence[str | Method],
+    folder: Path,
+    *,
+    seed: int,
+    announce: Announce | None = None,
+) -> list[Score]:
+    """Hold every method's debate on every item, and return all scores of the folder that belong to them.
+
+    Called again with the same arguments it asks only what is missing: debates that are on disk stay as they are, and
+    those that failed are held again. As many debates are under way as the endpoint may have calls.
+
+    Raises:
+        UsageError: an unknown method, a bad setting, two items with one id; nothing was asked.
+        StoreError: the folder cannot be written, is being written by another process, or is damaged.
+    """
+    if len({item.question.id for item in items}) < len(items):
+        raise UsageError("two items have the same id")
+    chosen = [find_method(method) if isinstance(method, str) else method for method in methods]
+    for method in chosen:  # a bad name or setting ends here, before anything is asked
+        for item in items[:1]:
+            table.prepare(item.question, method, seed=seed)
+    write_items(folder / ITEMS, items)
+    async with Writer[DebateRecord](folder / DEBATES) as debates, Writer[Score](folder / SCORES) as scores:
+        await _score_what_is_not(folder, items, scores)
+        jobs = _jobs(table, items, chosen, seed, finished(folder / DEBATES))
+
+        async def work() -> None:
+            for job in jobs:  # one iterator for all workers: each takes the next job
+                record = await engine.run(job.scene, job.method)
+                record = replace(record, dataset=job.item.dataset, split=job.item.split, study=folder.name)
+                score = await grade_async(record, job.item)
+                await debates.append(record)
+                await scores.append(score)
+                if announce:
+                    announce(record, score)
+
+        await _all(work() for _ in range(table.settings.max_connections))
+    wanted = {
+        engine.debate_id(scene, method)
+        for scene, method in (table.prepare(item.question, method, seed=seed) for method in chosen for item in items)
+    }
+    return [score for score in latest_scores(folder / SCORES) if score.id in wanted]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    scene: Scene
+    method: Method
+    item: Item
+
+
+def _jobs(table: Table, items: Sequence[Item], methods: Sequence[Method], seed: int, done: set[str]) -> Iterator[_Job]:
+    """What is still to be held, made one by one so that a large study does not lie in memory.
+
+    Item by item rather than method by method: methods that ask the same then ask it while a server still has it read.
+    """
+    for item in items:
+        for method in methods:
+            scene, sized = table.prepare(item.question, method, seed=seed)
+            if engine.debate_id(scene, sized) not in done:
+                yield _Job(scene, sized, item)
+
+
+async def _score_what_is_not(folder: Path, items: Sequence[Item], scores: Writer[Score]) -> None:
+    """Grade debates that a crash left without a score."""
+    known = {item.question.id: item for item in items}
+    scored = {score.id: score.stopped for score in read(Score, folder / SCORES)}
+    for head in read(Head, folder / DEBATES):
+        if scored.get(head.id) == head.stopped or head.question.id not in known:
+            continue
+        record = latest(folder / DEBATES, only={head.id})[head.id]
+        await scores.append(await grade_async(record, known[head.question.id]))
+        scored[head.id] = record.stopped
+
+
+async def _all(workers: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Wait for all; the first error ends the others and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for worker in workers:
+                group.create_task(worker)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
