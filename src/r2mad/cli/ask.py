@@ -1,0 +1,113 @@
+"""`r2mad ask`: one question, any method, the debate shown live."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from r2mad.cli.common import DONE, INCOMPLETE, LogLevel, log_to_stderr
+from r2mad.errors import UsageError
+from r2mad.settings import Settings, log_folder
+
+if TYPE_CHECKING:
+    from r2mad.types import DebateRecord, Question
+
+
+@dataclass(frozen=True)
+class AskOptions:
+    """What `ask` itself can be told."""
+
+    option: list[str] = field(default_factory=list)
+    """An option of a choice question; give it once for each option, in order."""
+    kind: Literal["choice", "math", "number", "text"] | None = None
+    """How answers are read and compared: `choice` with options, else `text` unless you say."""
+    method: str = "mad"
+    """The debate method; see `r2mad methods`."""
+    model: list[str] = field(default_factory=list)
+    """`provider/name`, for example openai/gpt-4o-mini. Give several and the agents take them in turn."""
+    seed: int | None = None
+    """Repeats a debate; a fresh seed is drawn, and recorded, if not given."""
+    json: bool = False
+    """Print the debate's record as one line of JSON on stdout, and nothing else there."""
+    display: Literal["rich", "plain", "none"] | None = None
+    """How the debate is shown on stderr while it runs: rich on a terminal, plain elsewhere, none with --json."""
+    log_dir: Path | None = None
+    """Folder for records; every debate is kept in its `ask/debates.jsonl`. A folder of your own user if not given."""
+    log_level: LogLevel = "warning"
+    """Least urgent events to print on stderr."""
+
+
+def ask(
+    question: str | None = None,
+    /,
+    *,
+    options: Annotated[AskOptions, Parameter(name="*")] = AskOptions(),
+    settings: Annotated[Settings, Parameter(name="*")] = Settings(),  # noqa: B008  (frozen)
+) -> int:
+    """Let agents debate one question and print the group's answer.
+
+    The debate is shown on stderr as it goes: who says what, how far they agree, who changed. The answer is on stdout.
+
+        r2mad ask "Is glass a liquid?" --option Yes --option No --model openai/gpt-4o-mini
+        echo "What is 17 * 23?" | r2mad ask --kind number --method sc-3 --model openai/NAME --base-url http://HOST/v1
+
+    Args:
+        question: The question; read from standard input if it is left out or `-`.
+    """
+    log_to_stderr(options.log_level)
+    asked = _read_question(question, options)
+    if not options.model:
+        raise UsageError(
+            "no model given: --model openai/NAME (and --base-url for a server of your own), or R2MAD_MODEL"
+        )
+    record, kept = asyncio.run(_hold(asked, options, settings))
+
+    from r2mad.cli.show import show_answer
+    from r2mad.study.records import dump
+
+    if options.json:
+        print(dump(record).decode())
+    else:
+        show_answer(record, kept)
+    if record.stopped == "failed":
+        _, agent, why = record.failures[-1]
+        print(f"r2mad: every agent failed; {record.agents[agent].name}: {why.message}", file=sys.stderr)
+        return INCOMPLETE
+    return DONE
+
+
+def _read_question(given: str | None, options: AskOptions) -> Question:
+    from r2mad.types import Question
+
+    if given in (None, "-"):
+        if sys.stdin is None or (given is None and sys.stdin.isatty()):
+            raise UsageError('no question: r2mad ask "…", or send it on standard input')
+        given = sys.stdin.buffer.read().decode(errors="replace")
+    return Question((given or "").strip(), tuple(options.option), options.kind)
+
+
+async def _hold(question: Question, options: AskOptions, settings: Settings) -> tuple[DebateRecord, Path]:
+    """Hold the debate; it is on disk before it is announced."""
+    from r2mad import engine
+    from r2mad.api import open_table
+    from r2mad.cli.show import LiveView
+    from r2mad.study.records import DEBATES, Writer, ensure_writable
+    from r2mad.types import DebateRecord
+
+    path = (options.log_dir or log_folder()) / "ask" / DEBATES
+    display = options.display or ("none" if options.json else "rich" if sys.stderr.isatty() else "plain")
+    view = LiveView(display)
+    models = options.model[0] if len(options.model) == 1 else options.model
+    async with open_table(models, settings) as table:
+        scene, method = table.prepare(question, options.method, seed=options.seed, observe=view.observe)
+        ensure_writable(path)  # a folder that cannot be written should not cost a debate
+        with view.watching(scene, method):
+            record = await engine.run(scene, method)
+    async with await Writer[DebateRecord].when_free(path) as writer:
+        await writer.append(record)
+    return record, path

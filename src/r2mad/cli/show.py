@@ -1,0 +1,149 @@
+"""A debate for a person to read: live on stderr while it runs, the answer on stdout when it is over."""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from r2mad.answers import spoken
+from r2mad.method import Method
+from r2mad.scene import Scene
+from r2mad.types import DebateRecord, Question, Reply, Round, total
+
+EXCERPT = 120
+"""Characters of a reply's beginning, and of its end, that the live view shows; the record has all of it."""
+
+
+def printable(text: str) -> str:
+    """`text` on one line, without anything that could steer a terminal."""
+    line = re.sub(r"\s+", " ", text).strip()
+    return "".join(sign if unicodedata.category(sign) not in ("Cc", "Cf", "Cs", "Co") else "\ufffd" for sign in line)
+
+
+class LiveView:
+    """Shows a debate round by round: who says what, how far they agree, who changed."""
+
+    def __init__(self, display: str) -> None:
+        self._display = display
+        self._console = Console(
+            file=sys.stderr, force_terminal=None if display == "rich" else False, highlight=False, soft_wrap=True
+        )
+        self._scene: Scene | None = None
+        self._status: Status | None = None
+        self._previous: Round | None = None
+
+    @contextmanager
+    def watching(self, scene: Scene, method: Method) -> Iterator[None]:
+        """Show what is told to `observe` in here."""
+        self._scene = scene
+        self._say(f"{method.name}: {method.summary}", "bold")
+        self._say(f"{_count(len(scene.agents), 'agent')}, {_count(method.rounds, 'round')} at most, seed {scene.seed}")
+        if self._display != "rich":
+            yield
+            return
+        with self._console.status("waiting for the agents …") as self._status:
+            yield
+
+    def observe(self, index: int, what: Reply | Round) -> None:
+        """Take one event of the debate; see `r2mad.protocols.Observer`."""
+        if isinstance(what, Reply):
+            self._show_reply(index, what)
+        else:
+            self._show_round(what)
+
+    def _show_reply(self, index: int, reply: Reply) -> None:
+        assert self._scene is not None
+        who = self._scene.agents[reply.agent].persona.name
+        name = f"{who} #{reply.sample + 1}" if reply.sample else who
+        if reply.error:
+            self._say(f"  round {index}  {name}: failed: {printable(reply.error.message)}", "red")
+            return
+        cut = ", cut off" if reply.finish_reason == "length" else ""
+        cached = ", from cache" if reply.cached else ""
+        answer = "no answer" if reply.answer is None else printable(reply.answer)
+        size = f"{reply.usage.completion_tokens} tokens, {reply.seconds:.1f} s{cut}{cached}"
+        self._say(f"  round {index}  {name}: {answer}  ({size})", "cyan")
+        said = printable(spoken(reply.text))
+        if len(said) > 2 * EXCERPT + 3:
+            said = f"{said[:EXCERPT]} … {said[-EXCERPT:]}"
+        self._say(f"    {said}", "dim")
+
+    def _show_round(self, settled: Round) -> None:
+        agree = round(settled.consensus * len(settled.replies))
+        lines = [f"round {settled.index} over: {agree} of {len(settled.replies)} agree"]
+        if self._previous is not None:
+            lines += _changes(self._scene, self._previous, settled)
+        self._say("; ".join(lines), "bold")
+        self._previous = settled
+
+    def _say(self, line: str, style: str = "") -> None:
+        if self._display != "none":
+            self._console.print(Text(line, style=style))
+
+
+def _changes(scene: Scene | None, before: Round, after: Round) -> list[str]:
+    assert scene is not None
+    held = {reply.agent: reply.answer for reply in before.replies}
+    changed = [
+        f"{scene.agents[reply.agent].persona.name} changed from "
+        f"{printable(held.get(reply.agent) or 'none')} to {printable(reply.answer or 'none')}"
+        for reply in after.replies
+        if reply.answer != held.get(reply.agent)
+    ]
+    return changed or ["nobody changed"]
+
+
+def show_answer(record: DebateRecord, kept: Path) -> None:
+    """Print the group's answer, how it came about, what it took, and where the record is, on stdout."""
+    console = Console(highlight=False, soft_wrap=True)
+    answer = "no answer" if record.answer is None else _in_full(record.question, record.answer)
+    console.print(Text.assemble(("Answer: ", "bold"), (answer, "bold green" if record.answer else "bold yellow")))
+    votes = ", ".join(f"{printable(held)} {number:g}" for held, number in record.votes.items()) or "none"
+    silent = sum(reply.answer is None for reply in record.rounds[-1].replies)
+    lines = [f"Votes: {votes}" + (f", without an answer {silent}" if silent else "")]
+    if record.tie:
+        lines.append(f"Tie between {', '.join(map(printable, record.tied))}, broken by the seed")
+    if record.confidence is not None:
+        lines.append(f"Confidence: {record.confidence:.2f} (the answer's share of the last round's replies)")
+    lines.append(f"Ended: {_ending(record)}")
+    if record.degraded:
+        failures = "; ".join(
+            f"round {index}, {record.agents[agent].name}: {why.kind}" for index, agent, why in record.failures
+        )
+        lines.append(f"Degraded: {failures}")
+    trimmed = sum(view.trimmed for one in record.rounds for view in one.views)
+    if trimmed:
+        lines.append(f"Context too short: {_count(trimmed, 'old exchange')} left out")
+    used = total(record.usage.values())
+    tokens = f"{used.prompt_tokens} prompt + {used.completion_tokens} completion tokens"
+    lines.append(f"Took: {_count(sum(record.calls.values()), 'call')}, {tokens}, {record.seconds:.1f} s")
+    lines.append(f"Record: {record.id} in {kept}, seed {record.seed}")
+    for line in lines:
+        console.print(Text(line))
+
+
+def _in_full(question: Question, answer: str) -> str:
+    if answer in question.letters:
+        return f"{answer}  {printable(question.options[question.letters.index(answer)])}"
+    return printable(answer)
+
+
+def _ending(record: DebateRecord) -> str:
+    rounds = _count(len(record.rounds), "round")
+    return {
+        "unanimity": f"all agreed after {rounds}",
+        "rounds": f"after {rounds}",
+        "failed": f"failed after {rounds}: no agent could reply",
+    }.get(record.stopped, f"{record.stopped}, after {rounds}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
