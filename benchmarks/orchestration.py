@@ -117,7 +117,7 @@ async def widest(latency: float) -> None:
     kept = 0
     for connections in (64, 128, 256, 512, 1024, 2048):
         with serve(latency * 1000) as server:
-            got = await measure(lambda url=server.base_url, n=connections: debates(url, 2 * n, n))  # type: ignore[misc]
+            got = await measure(lambda url=server.base_url, n=connections: debates(url, 4 * n, n))  # type: ignore[misc]
         busy = got.calls * latency / got.wall / connections
         print(
             f"{connections} connections at {latency * 1000:.0f} ms: {busy:.0%} busy, {got.rate:.0f} calls/s", flush=True

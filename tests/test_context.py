@@ -3,7 +3,6 @@
 from r2mad.context import Fresh, History, Turn, merge_turns
 from r2mad.types import Failure, Message, Reply
 
-
 PERSONA = (Message("system", "persona"),)
 
 

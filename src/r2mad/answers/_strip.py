@@ -11,13 +11,13 @@ _TAGS = re.compile(
 )
 _FINAL_CHANNEL = "<|channel|>final<|message|>"
 _SPECIAL = re.compile(r"<\|(?:im_end|end|return|eot_id|endoftext|end_of_text)\|>|</s>")
-_TAIL = 200_000
+TAIL = 200_000
 """Characters at the end of a reply that are searched: no answer is declared further from the end than this."""
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20, 0xA0: 0x20}
 
 
 def spoken(text: str) -> str:
-    """The reply without its reasoning, and no more than its last part.
+    """The reply without its reasoning.
 
     A closing tag without an opening one drops everything before it. The first closing tag ends the reasoning, however
     many opening ones came before, since a model may well mention them while it thinks. Reasoning that never closes was
@@ -38,7 +38,7 @@ def spoken(text: str) -> str:
             start = None
     if start is not None:
         kept.append(text[start:])
-    return _SPECIAL.sub("", "\n".join(kept))[-_TAIL:]
+    return _SPECIAL.sub("", "\n".join(kept))
 
 
 def narrow(text: str) -> str:

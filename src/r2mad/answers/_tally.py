@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from r2mad.answers import choice, math, number
 from r2mad.answers import text as words
 from r2mad.answers._canonical import Canonical
-from r2mad.answers._strip import spoken
+from r2mad.answers._strip import TAIL, spoken
 from r2mad.types import AnswerKind
 
 
@@ -57,7 +57,7 @@ def extract(text: str, kind: AnswerKind, options: Sequence[str] | None = None) -
     Raises:
         ValueError: there is no such kind. No text makes it raise.
     """
-    reply = spoken(text)
+    reply = spoken(text)[-TAIL:]
     if kind == "choice":
         return choice.find(reply, options)
     if kind == "math":

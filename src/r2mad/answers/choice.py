@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from r2mad.answers._canonical import Canonical
 from r2mad.answers._declare import Mark, echo, marks
@@ -100,6 +101,12 @@ _HENCE = re.compile(
     r"it\u2019s)\s{1,3}){0,5}" + _X + r"(?![\w'\u2019-])",
     re.IGNORECASE,
 )
+_AND = re.compile(r"\)\)[*_\s]{0,4}(?:and|or|&|/|,)[\s*_]{0,4}$")
+_DENIED = re.compile(
+    r"\(\([^()\n]{1,200}\)\)[*_]{0,4}\s{1,3}(?:(?:is|was|seems|must be)\s{1,3}(?:not\b|wrong\b|incorrect\b|false\b|"
+    r"out\b|ruled out\b)|isn't\b|isn\u2019t\b|cannot be\b|can't be\b|fails\b)",
+    re.IGNORECASE,
+)
 _FLAT_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -117,20 +124,32 @@ def find(text: str, options: Sequence[str] | None) -> str | None:
     any is searched for a weaker one, such as "(D) is right" or "I would choose C", or is itself just a letter or an
     option's text. Without `options` every letter may be one.
     """
-    reader = _Reader(options)
+    reader = _reader(tuple(str(option) for option in options or ()))
     text = narrow(text)
+    last: tuple[int, str] | None = None  # where the deciding declaration begins, and what it says
     for mark in reversed(marks(text, parentheses=True, nouns=_NOUNS)):
         found = reader.declared(mark)
-        if found:
-            return None if found == NONE else found
+        if last is not None:  # does the one before it say as much, "((A)) and ((B))"?
+            joined = found not in (None, last[1]) and _AND.search(text[mark.at : last[0]][-40:])
+            return None if last[1] == NONE or joined else last[1]
+        if found and not (mark.source == "parens" and _DENIED.match(text, mark.at)):
+            last = mark.at, found
+    if last is not None:
+        return None if last[1] == NONE else last[1]
+    text = _DENIED.sub("", text)
     return reader.bare(text) or reader.weak(text)
+
+
+@lru_cache(maxsize=256)  # every reply to a question is read with the same options
+def _reader(options: tuple[str, ...]) -> _Reader:
+    return _Reader(options)
 
 
 class _Reader:
     """Reads letters and options' texts for one question."""
 
-    def __init__(self, options: Sequence[str] | None) -> None:
-        self.options = [str(option) for option in options] if options else []
+    def __init__(self, options: Sequence[str]) -> None:
+        self.options = list(options)
         self.count = len(self.options) if self.options else 26
         self.exact: dict[str, str | None] = {}
         self.folded: dict[str, str | None] = {}

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from r2mad.errors import UnknownNameError
+from r2mad.models._slots import place
 from r2mad.protocols import ChatModel
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "OpenAIModel",
     "ScriptedModel",
     "open_model",
+    "place",
     "probe",
 ]
 

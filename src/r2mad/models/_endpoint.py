@@ -22,6 +22,7 @@ from yarl import URL
 from r2mad.errors import BadResponseError, CallTimeoutError, ConnectionFailedError, UsageError
 from r2mad.models._refusals import one_line, read_json, refuse, speaks_of_model
 from r2mad.models._retry import Patience, Refusal
+from r2mad.models._slots import Slots
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class Endpoint:
         self._holders = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: aiohttp.ClientSession | None = None
-        self._slots = asyncio.Semaphore(max_connections)
+        self._slots = Slots(max_connections)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """POST a JSON body to `path` (such as `/embeddings`) and return the JSON object that comes back.
@@ -126,12 +127,15 @@ class Endpoint:
                 result = await self._attempt(session, path, payload, read)
                 spent += time.perf_counter() - start
             if not isinstance(result, Refusal):
+                # Whoever waits for the slot sends before this reply is worked on: when many replies come at once,
+                # their slots would else stand idle for as long as all of them take.
+                await asyncio.sleep(0)
                 return result, spent
             wait = patience.wait(result, self._reached)
             if wait is None:
                 raise result.error
             log.warning("%s; retry %d of %d in %.1f s", result.error, patience.used, patience.allowed, wait)
-            await asyncio.sleep(wait)  # outside the semaphore: others use the connection meanwhile
+            await asyncio.sleep(wait)  # outside the slot: others use the connection meanwhile
             spent += wait
 
     async def _attempt(
@@ -193,14 +197,14 @@ class Endpoint:
             url = self._urls[path] = URL(f"{self._origin}{path}{query}")
         return url
 
-    async def _open(self) -> tuple[aiohttp.ClientSession, asyncio.Semaphore]:
+    async def _open(self) -> tuple[aiohttp.ClientSession, Slots]:
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
             stale, self._session = self._session, None
             self._loop = loop
-            self._slots = asyncio.Semaphore(self.max_connections)
+            self._slots = Slots(self.max_connections)
             self._session = aiohttp.ClientSession(
-                # the semaphore is the limit: the connector's own would count calls as timed while they queue
+                # the slots are the limit: the connector's own would count calls as timed while they queue
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=DNS_CACHE),
                 timeout=aiohttp.ClientTimeout(total=None, connect=self.connect_timeout),
                 headers=self._headers,

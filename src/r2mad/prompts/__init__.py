@@ -1,7 +1,8 @@
 """Prompt packs: what agents are told, kept in files, in our own words, and replaceable by the user's.
 
-A pack is a folder with a `pack.toml` (its name, the agents' personas, examples if it has any) and Jinja2 templates; a template that a pack
-does not have comes from `base`. Text from users, peers and memories is fenced by the `fence` filter, so it stays data.
+A pack is a folder with a `pack.toml` (its name, the agents' personas, examples if it has any) and Jinja2 templates;
+a template that a pack does not have comes from `base`. Text from users, peers and memories is fenced by the `fence`
+filter, so it stays data.
 
     system.j2   persona, kind                      who the agent is, and how an answer must end
     task.j2     question                           round 0

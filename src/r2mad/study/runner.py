@@ -13,6 +13,7 @@ from r2mad.api import Table
 from r2mad.errors import UsageError
 from r2mad.method import Method
 from r2mad.methods import find_method
+from r2mad.models import place
 from r2mad.scene import Scene
 from r2mad.study.records import DEBATES, ITEMS, SCORES, Head, Writer, finished, latest, read, write_items
 from r2mad.study.scores import Score, grade_async, latest_scores
@@ -49,10 +50,11 @@ async def run_study(
     write_items(folder / ITEMS, items)
     async with Writer[DebateRecord](folder / DEBATES) as debates, Writer[Score](folder / SCORES) as scores:
         await _score_what_is_not(folder, items, scores)
-        jobs = _jobs(table, items, chosen, seed, finished(folder / DEBATES))
+        jobs = enumerate(_jobs(table, items, chosen, seed, finished(folder / DEBATES)))
 
         async def work() -> None:
-            for job in jobs:  # one iterator for all workers: each takes the next job
+            for turn, job in jobs:  # one iterator for all workers: each takes the next job
+                place.set(turn)  # debates begun earlier are served first
                 record = await engine.run(job.scene, job.method)
                 record = replace(record, dataset=job.item.dataset, split=job.item.split, study=folder.name)
                 score = await grade_async(record, job.item)
