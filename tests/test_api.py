@@ -7,10 +7,11 @@ import pytest
 import r2mad
 from r2mad import Question, UsageError, debate, debate_sync
 from r2mad.api import open_table
+from r2mad.errors import BadQuestionError
 from r2mad.models.scripted import ScriptedModel
 from r2mad.protocols import ChatModel
 from r2mad.settings import Settings
-from r2mad.types import Reply, Round
+from r2mad.types import Reply, Round, Suggestions
 
 CHOICE = Question("Which?", ["this", "that"])  # type: ignore[arg-type]  # a list does as well as a tuple
 
@@ -53,7 +54,7 @@ async def test_more_models_than_agents_make_more_agents() -> None:
     models: Sequence[ChatModel] = [ScriptedModel(lambda request: "((A))") for _ in range(5)]
     record = await debate(CHOICE, model=models, method="vote", cache=":memory:")
     assert record.votes == {"A": 5.0}
-    with pytest.raises(UsageError, match="by definition"):
+    with pytest.raises(UsageError, match="cot has one agent, and 5 models were given"):
         await debate(CHOICE, model=models, method="cot", cache=":memory:")
     with pytest.raises(UsageError, match="5 models for 3 agents"):
         await debate(CHOICE, model=models, method="mad", agents=3, cache=":memory:")
@@ -111,3 +112,71 @@ def test_public_names() -> None:
 def test_settings_out_of_range(changes: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="out of range"):
         Settings().changed(**changes)
+
+
+async def test_0_is_a_seed_like_any_other() -> None:
+    models = [ScriptedModel(lambda request: "((A))") for _ in range(2)]
+    records = [await debate(CHOICE, model=model, method="vote", cache=":memory:", seed=0) for model in models]
+    assert [record.seed for record in records] == [0, 0]
+    asked = [sorted(request.seed for request in model.requests) for model in models]
+    assert asked[0] == asked[1]
+
+
+class _Choosy(ScriptedModel):
+    """A model that suggests a pack."""
+
+    def __init__(self, prompts: str | None) -> None:
+        super().__init__(lambda request: "((A))")
+        self.suggestions = Suggestions(prompts=prompts)
+
+
+@pytest.mark.parametrize(
+    ("suggested", "taken"),
+    [
+        (["tiny", "tiny"], "tiny"),
+        (["tiny", "economics"], "general"),
+        (["economics", "tiny"], "general"),
+        (["tiny", None], "general"),
+        ([None, "tiny"], "general"),
+        ([None, None], "general"),
+    ],
+)
+async def test_a_pack_is_taken_only_if_all_models_suggest_it(suggested: list[str | None], taken: str) -> None:
+    models = [_Choosy(prompts) for prompts in suggested]
+    record = await debate(CHOICE, model=models, method="vote", cache=":memory:")
+    assert record.prompts.startswith(f"{taken}:")
+    record = await debate(CHOICE, model=models, method="vote", cache=":memory:", prompts="facts")
+    assert record.prompts.startswith("facts:")
+
+
+async def test_a_model_that_suggests_nothing_keeps_the_debate_to_the_usual_pack() -> None:
+    plain = ScriptedModel(lambda request: "((A))")
+    record = await debate(CHOICE, model=[_Choosy("tiny"), plain], method="vote", cache=":memory:")
+    assert record.prompts.startswith("general:")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"agents": "3"}, "wrong kind"),
+        ({"temperature": "hot"}, "wrong kind"),
+        ({"model": None}, "no model"),
+        ({"model": [None]}, "no model"),
+        ({"method": None}, "a method is"),
+        ({"seed": "x"}, "a seed is"),
+        ({"extra_body": {"a": float("nan")}}, "not JSON"),
+        ({"extra_body": "[" * 20_000}, "not JSON"),
+        ({"extra_body": '{"a": "\\ud800"}'}, "not JSON"),
+        ({"cache": "~no-such-user/x"}, "no-such-user"),
+    ],
+)
+async def test_what_is_of_the_wrong_kind_is_said_to_be(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        await debate(CHOICE, **{"model": "scripted/always-A", "cache": ":memory:", **arguments})  # type: ignore[arg-type]
+
+
+async def test_a_question_is_a_text_or_a_question() -> None:
+    with pytest.raises(UsageError, match="not int"):
+        await debate(7, model="scripted/always-A")  # type: ignore[arg-type]
+    with pytest.raises(BadQuestionError, match="sequence of texts"):
+        Question("q", options="Yes")  # type: ignore[arg-type]

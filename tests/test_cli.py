@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from r2mad import __version__
 from r2mad.cli.main import main
 from r2mad.models.fake_server import FakeServer, SpawnedServer
 from r2mad.models.fake_server import Settings as FakeSettings
-from r2mad.study.records import DEBATES, latest, load
+from r2mad.study.records import DEBATES, Writer, latest, load
 from r2mad.types import DebateRecord
 
 WALL = "Is the Great Wall of China visible from the Moon with the naked eye?"
@@ -84,6 +85,85 @@ def test_the_question_is_read_from_standard_input(server: SpawnedServer, tmp_pat
     record = load(DebateRecord, done.stdout)
     assert (record.question.text, record.question.kind) == ("What is 17 * 23?", "number")
     assert record.answer is not None
+
+
+@pytest.mark.parametrize("question", ["-", None])
+def test_a_dash_is_standard_input(server: SpawnedServer, question: str | None) -> None:
+    command = [sys.executable, "-m", "r2mad", "ask", *([question] if question else []), "--model", "openai/fake"]
+    command += ["--base-url", server.base_url, "--method", "cot", "--json"]
+    done = subprocess.run(command, input="Who?", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert load(DebateRecord, done.stdout).question.text == "Who?"
+
+
+def test_a_question_may_begin_with_a_minus(server: SpawnedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["ask", "-5 + 3 = ?", "--kind", "number", "--model", "openai/fake", "--base-url", server.base_url]
+    assert main([*arguments, "--json", "--method", "cot"]) == 0
+    assert load(DebateRecord, capsys.readouterr().out).question.text == "-5 + 3 = ?"
+
+
+@pytest.mark.parametrize(
+    "redirection",
+    ["2>/dev/full", "2>&-", "| head -0", "2>&1 | head -1", ">/dev/null 2>&1 | true"],
+)
+def test_who_does_not_listen_does_not_end_the_debate(server: SpawnedServer, redirection: str, tmp_path: Path) -> None:
+    ask = shlex.join([sys.executable, "-m", "r2mad", *_ask(server, "--method", "vote", "--display", "plain")])
+    done = subprocess.run(
+        ["bash", "-c", f"{ask} {redirection}; exit ${{PIPESTATUS[0]}}"], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr + done.stdout
+    assert len(latest(tmp_path / "logs" / "ask" / DEBATES)) == 1
+
+
+@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_an_answer_that_cannot_be_printed(
+    server: SpawnedServer, redirection: str, form: list[str], tmp_path: Path
+) -> None:
+    ask = shlex.join([sys.executable, "-m", "r2mad", *_ask(server, "--method", "vote", *form)])
+    done = subprocess.run(["bash", "-c", f"{ask} {redirection}"], capture_output=True, check=False)
+    assert done.returncode == (1 if "full" in redirection else 0)
+    assert b"Traceback" not in done.stderr
+    assert len(latest(tmp_path / "logs" / "ask" / DEBATES)) == 1
+
+
+def test_a_terminal_without_the_letters(server: SpawnedServer) -> None:
+    command = [sys.executable, "-m", "r2mad", "ask", "é?", "--option", "é", "--option", "漢", "--model", "openai/fake",
+               "--base-url", server.base_url]  # fmt: skip
+    for form in ([], ["--json"]):
+        done = subprocess.run(
+            [*command, *form], capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert load(DebateRecord, done.stdout).question.options == ("é", "漢")
+
+
+def test_a_busy_record_file_does_not_cost_the_answer(
+    server: SpawnedServer, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "logs" / "ask" / DEBATES
+    holder = Writer[DebateRecord](path)
+    try:
+        monkeypatch.setattr("r2mad.study.records.Writer.when_free", _at_once)
+        assert main(_ask(server, "--method", "vote")) == 1
+    finally:
+        holder.close()
+    out, err = capsys.readouterr()
+    assert out.startswith("Answer: ")
+    assert "not on record" in err
+
+
+async def _at_once(path: Path) -> Writer[DebateRecord]:
+    return Writer(path)
+
+
+def test_lists_in_variables_stand_one_a_line(
+    server: SpawnedServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("R2MAD_OPTION", "Very cold\nHot, and dry")
+    assert main(["ask", "How?", "--model", "openai/fake", "--base-url", server.base_url, "--json"]) == 0
+    assert load(DebateRecord, capsys.readouterr().out).question.options == ("Very cold", "Hot, and dry")
 
 
 def test_several_models_are_taken_in_turn(server: SpawnedServer, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,10 +272,23 @@ def test_a_damaged_cache_a_blocked_folder(
     assert "a-file" in capsys.readouterr().err
 
 
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_asked(
+    server: SpawnedServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a-file").write_text("in the way")
+    server.reset()
+    assert main(_ask(server, "--log-dir", str(tmp_path / "a-file"))) == 1
+    assert "cannot be written" in capsys.readouterr().err
+    assert server.read_log() == []
+    assert main(_ask(server, "--log-dir", str(tmp_path / "elsewhere"))) == 0
+    assert server.read_log() != []
+
+
 def test_nothing_that_a_model_says_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    from r2mad.cli.show import printable
+    from r2mad.cli.common import printable
 
     assert "\x1b" not in printable("\x1b[2J\x1b]0;title\x07 text\u202e")
+    assert printable("\U0001f469\u200d\U0001f467") == "\U0001f469\u200d\U0001f467"  # joiners only shape
     assert printable("two\n lines\t and  gaps") == "two lines and gaps"
 
 
@@ -210,6 +303,7 @@ def test_interrupting_ends_with_130(tmp_path: Path) -> None:
             rest = process.stderr.read()
             assert process.wait(20) == 130
         assert "Traceback" not in rest
+        assert re.search(r"interrupted; the same command with --seed \d+", rest)
 
 
 def test_import_and_help_are_light() -> None:

@@ -1,18 +1,25 @@
 """The engine against scripted agents: what is asked, what is shown, how a debate ends, what failures do to it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
 
 from r2mad import engine
-from r2mad.errors import ContextOverflowError, ServerFaultError
+from r2mad.answers import _pool
+from r2mad.answers import math as formulas
+from r2mad.context import Fresh
+from r2mad.errors import ContextOverflowError, ServerFaultError, UsageError
 from r2mad.method import Method
 from r2mad.methods import find_method
 from r2mad.models.scripted import ScriptedModel
-from r2mad.prompts import load_pack
+from r2mad.opening import Independent
+from r2mad.prompts import Persona, load_pack
 from r2mad.scene import Agent, Ledger, Scene, nobody
-from r2mad.types import DebateRecord, Question, Reply, Request, Round
+from r2mad.skew import Shown
+from r2mad.types import DebateRecord, Peer, Question, Reply, Request, Round, Sampling
+from r2mad.verdict import break_tie
 
 QUESTION = Question("Which way?", ("left", "right", "straight on", "back"), id="way")
 
@@ -178,13 +185,58 @@ async def test_too_long_even_without_any_exchange_is_an_error_of_its_own() -> No
     assert record.stopped == "failed"
 
 
-async def test_the_budget_of_calls_is_kept() -> None:
+@pytest.mark.parametrize(("cap", "rounds"), [(3, 1), (5, 1), (6, 2), (8, 2), (9, 3)])
+async def test_the_budget_of_calls_ends_a_debate_before_a_round_that_would_go_over(cap: int, rounds: int) -> None:
     method = find_method("mad")
-    scene, model = _scene(_stubborn, method, max_calls=4)
+    scene, model = _scene(_stubborn, method, max_calls=cap)
     record = await engine.run(scene, method)
-    assert len(model.requests) == 4
-    assert record.calls["debate"] == 4
-    assert {why.kind for _, _, why in record.failures} == {"budget"}
+    assert len(model.requests) == record.calls["debate"] == 3 * rounds
+    assert (len(record.rounds), record.stopped) == (rounds, "rounds" if rounds == 3 else "partial")
+    assert record.answer is not None
+    assert not record.degraded
+
+
+async def test_a_budget_too_small_for_the_opening_is_recorded_as_errors() -> None:
+    method = find_method("vote")
+    scene, model = _scene(_stubborn, method, max_calls=2)
+    record = await engine.run(scene, method)
+    assert len(model.requests) == 2
+    assert [why.kind for _, _, why in record.failures] == ["budget"]
+
+
+async def test_no_shorter_layout_is_tried_that_is_the_same() -> None:
+    def script(request: Request) -> str:
+        if len(request.messages) == 2 and "Check these replies" not in request.messages[-1].content:
+            if request.agent == 0:
+                raise ServerFaultError("down")
+            return _stubborn(request)
+        raise ContextOverflowError("too long")
+
+    record, model = await _hold(script)
+    sent = [request.messages for request in model.requests if request.agent == 0]
+    assert len(set(sent)) == len(sent)
+    assert record.calls["debate"] == len(model.requests)
+
+
+def test_a_part_of_ones_own_has_the_same_name_in_every_process() -> None:
+    class Patient:
+        def __init__(self, rounds: int) -> None:
+            self.rounds = rounds
+
+        def __call__(self, rounds: object) -> None:
+            return None
+
+    def never(rounds: object) -> None:
+        return None
+
+    composed = Method("m", "s", "ours", stop=Patient(2)).composition
+    assert "Patient(rounds=2)" in composed
+    assert " at 0x" not in composed + Method("m", "s", "ours", stop=never).composition
+
+
+def test_samples_to_debate_are_refused() -> None:
+    with pytest.raises(UsageError, match="several samples"):
+        Method("m", "s", "ours", rounds=2, opening=Independent(samples=3))
 
 
 async def test_reasoning_is_neither_shown_nor_read_for_an_answer() -> None:
@@ -227,3 +279,91 @@ async def test_self_consistency_is_one_agent_many_samples() -> None:
     assert [(reply.agent, reply.sample) for reply in record.rounds[0].replies] == [(0, sample) for sample in range(6)]
     assert len({request.seed for request in model.requests}) == 6
     assert len(record.rounds[0].views) == 1
+
+
+async def test_a_fresh_context_shows_an_agent_its_own_reply_beside_its_peers() -> None:
+    method = replace(find_method("mad"), context=Fresh())
+    scene, model = _scene(_stubborn, method)
+    record = await engine.run(scene, method)
+    assert [[peer.agent for peer in view.peers] for view in record.rounds[1].views] == [[0, 1, 2]] * 3
+    for request in model.requests[3:]:
+        (system, turn) = request.messages
+        assert (system.role, turn.role) == ("system", "user")
+        peers, _, own = turn.content.partition("Your own reply before:")
+        for agent in range(3):
+            assert (f"I am agent {agent}." in own) == (agent == request.agent)
+            assert (f"I am agent {agent}." in peers) == (agent != request.agent)
+
+
+@dataclass(frozen=True)
+class _Sure:
+    """Says of one agent's reply that it is sure."""
+
+    agent: int
+
+    async def __call__(self, scene: Scene, previous: Round, shown: Shown) -> Shown:
+        def labelled(peer: Peer) -> Peer:
+            return replace(peer, label="high" if peer.agent == self.agent else None)
+
+        return tuple(tuple(labelled(peer) for peer in peers) for peers in shown)
+
+
+async def test_a_filters_label_reaches_the_prompt_and_the_record() -> None:
+    method = replace(find_method("mad"), skew=(_Sure(2),), rounds=2)
+    scene, model = _scene(_stubborn, method)
+    record = await engine.run(scene, method)
+    assert [[peer.label for peer in view.peers] for view in record.rounds[1].views] == [
+        [None, "high"], [None, "high"], [None, None],
+    ]  # fmt: skip
+    for request in model.requests[3:]:
+        last = request.messages[-1].content
+        assert last.count("<confidence>") == (request.agent != 2)
+        if request.agent != 2:
+            assert last.index("I am agent 2.") < last.index("<confidence>high</confidence>")
+
+
+def test_whatever_makes_a_debate_another_one_changes_its_id() -> None:
+    method = find_method("mad")
+    scene, _ = _scene(_stubborn, method)
+    first, *rest = scene.agents
+
+    def seated(agent: Agent) -> Scene:
+        return replace(scene, agents=(agent, *rest))
+
+    others = [
+        (scene, replace(method, name="dam")),
+        (scene, replace(method, context=Fresh())),
+        (seated(replace(first, persona=Persona("newcomer", first.persona.text))), method),
+        (seated(replace(first, model=ScriptedModel(_stubborn, "scripted/other"))), method),
+        (seated(replace(first, sampling=Sampling(temperature=0.5))), method),
+        (seated(replace(first, sampling=Sampling(extra_body={"top_k": 1}))), method),
+        (replace(scene, pack=load_pack("economics")), method),
+        (replace(scene, seed=2), method),
+        (replace(scene, question=Question(QUESTION.text, QUESTION.options, id="other")), method),
+    ]
+    ids = [engine.debate_id(*other) for other in [(scene, method), *others]]
+    assert len(set(ids)) == len(ids)
+    elsewhere = replace(scene, ledger=Ledger(7), agents=(replace(first, model=ScriptedModel(_stubborn)), *rest))
+    assert engine.debate_id(elsewhere, method) == ids[0]
+
+
+async def test_a_formula_that_is_given_up_is_named_in_its_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = r"\sum_{k=1}^{1000000000}\sqrt{k}"
+    monkeypatch.setattr(_pool, "_pool", _pool.Pool(seconds=0.5))
+    formulas._memory.clear()
+    try:
+        method = find_method("vote")
+        scene, _ = _scene(lambda request: rf"\boxed{{{'2' if request.agent else endless}}}", method)
+        record = await engine.run(replace(scene, question=Question("How much?", kind="math")), method)
+    finally:
+        _pool.close()
+        formulas._memory.clear()
+    assert record.rounds[0].undecided == (endless,)
+    assert record.answer == "2"
+    assert record.rounds[0].consensus == pytest.approx(2 / 3)
+
+
+def test_a_tie_falls_another_way_for_another_question() -> None:
+    """Or else one letter would win every tie of a study, which has one seed."""
+    chosen = [break_tie(("A", "B", "C"), 1, f"question {number}") for number in range(300)]
+    assert all(chosen.count(letter) > 70 for letter in "ABC")

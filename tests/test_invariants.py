@@ -203,6 +203,23 @@ async def test_5_a_failed_debate_is_held_again_and_a_finished_one_is_not(tmp_pat
     assert len(server.log) == asked
 
 
+async def test_5_resuming_again_and_again_adds_nothing(tmp_path: Path) -> None:
+    items, broken = _items(3), FakeSettings(faults={"500": 1.0})
+    async with (
+        FakeServer(broken) as server,
+        open_table("openai/fake", _settings(server.base_url, max_retries=0)) as table,
+    ):
+        await run_study(table, items, ["vote"], tmp_path, seed=3)
+        server.settings = FakeSettings()
+        scores = await run_study(table, items, ["vote"], tmp_path, seed=3)
+        assert summarise(scores).failed == 0
+        files = {name: (tmp_path / name).read_bytes() for name in (DEBATES, SCORES)}
+        assert {name: data.count(b"\n") for name, data in files.items()} == {DEBATES: 6, SCORES: 6}
+        for _ in range(3):
+            assert await run_study(table, items, ["vote"], tmp_path, seed=3) == scores
+            assert {name: (tmp_path / name).read_bytes() for name in files} == files
+
+
 async def test_5_a_debate_without_its_score_is_graded_on_resume(tmp_path: Path) -> None:
     items = _items(3)
     async with FakeServer() as server, open_table("openai/fake", _settings(server.base_url)) as table:

@@ -42,7 +42,7 @@ def test_unknown_names_help() -> None:
 
 
 def test_what_defines_a_method_cannot_be_changed() -> None:
-    with pytest.raises(UsageError, match="cot has 1 agents by definition"):
+    with pytest.raises(UsageError, match="cot has 1 agent by definition"):
         find_method("cot").sized(agents=3)
     with pytest.raises(UsageError, match="by definition"):
         find_method("vote").sized(rounds=2)

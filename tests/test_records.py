@@ -1,6 +1,7 @@
 """Records: what is written comes back, what is torn is cut, and nobody else writes meanwhile."""
 
 import asyncio
+import errno
 import json
 import math
 import os
@@ -153,6 +154,30 @@ async def test_a_torn_tail_is_passed_over_and_then_cut(tmp_path: Path, cut: int)
         assert path.read_bytes() == whole
         await writer.append(_record(id="d2"))
     assert [record.id for record in read(DebateRecord, path)] == ["d1", "d2"]
+
+
+async def test_a_disk_that_fills_up_in_the_middle_of_a_line_leaves_the_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, write, written = tmp_path / "debates.jsonl", os.write, list[int]()
+
+    def fills_up(file: int, data: memoryview) -> int:
+        if written:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written.append(write(file, data[:10]))
+        return written[0]
+
+    async with Writer[DebateRecord](path) as writer:
+        await writer.append(_record())
+        whole = path.read_bytes()
+        with monkeypatch.context() as full:
+            full.setattr(os, "write", fills_up)
+            with pytest.raises(StoreError, match="No space left"):
+                await writer.append(_record(id="d2"))
+        assert written == [10]
+        assert path.read_bytes() == whole
+        await writer.append(_record(id="d3"))
+    assert [record.id for record in read(DebateRecord, path)] == ["d1", "d3"]
 
 
 async def test_a_file_that_is_nothing_but_a_torn_line_is_emptied(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ async def debate(
         StoreError: the cache file cannot be used.
     """
     asked = Question(question) if isinstance(question, str) else question
+    if not isinstance(asked, Question):
+        raise UsageError(f"a question is a text or a Question, not {type(asked).__name__}")
     async with open_table(model, Settings().changed(**settings)) as table:
         return await table.hold(asked, method, seed=seed, observe=observe)
 
@@ -93,8 +95,12 @@ class Table:
         """
         settings = self.settings
         chosen = find_method(method) if isinstance(method, str) else method
+        if not isinstance(chosen, Method) or not (seed is None or isinstance(seed, int)):  # type: ignore[redundant-expr]
+            raise UsageError("a method is a name or a Method, and a seed is a whole number")
         agents = settings.agents
         if agents is None and len(self.models) > chosen.agents:
+            if "agents" not in chosen.adjustable:
+                raise UsageError(f"{chosen.name} has one agent, and {len(self.models)} models were given")
             agents = len(self.models)
         chosen = chosen.sized(agents, settings.rounds)
         if len(self.models) > chosen.agents:
@@ -123,16 +129,10 @@ async def open_table(model: Models, settings: Settings) -> AsyncIterator[Table]:
         UsageError: no model, or an unknown one.
         StoreError: the cache file cannot be used.
     """
-    names = [model] if isinstance(model, (str, ChatModel)) else list(model)
-    if not names:
-        raise UsageError("no model given")
-    options = ModelOptions(
-        base_url=settings.base_url,
-        api_key=settings.api_key,
-        max_connections=settings.max_connections,
-        timeout=settings.timeout,
-        max_retries=settings.max_retries,
-    )
+    names = [model] if isinstance(model, (str, ChatModel)) else list(model or ())
+    if not names or not all(isinstance(name, (str, ChatModel)) for name in names):
+        raise UsageError("no model given, or something that is neither provider/name nor a ChatModel")
+    options = model_options(settings)
     cache = CallCache(settings.cache_path, read_older=not settings.no_cache)
     opened: list[ChatModel] = []
     mine: list[ChatModel] = []  # models that the caller made are the caller's to close
@@ -144,9 +144,22 @@ async def open_table(model: Models, settings: Settings) -> AsyncIterator[Table]:
                 mine.append(found)
         yield Table(tuple(opened), settings)
     finally:
-        for found in mine:
-            await found.aclose()
-        cache.close()
+        try:
+            for found in mine:
+                await found.aclose()
+        finally:
+            cache.close()
+
+
+def model_options(settings: Settings) -> ModelOptions:
+    """What of the settings concerns reaching a model."""
+    return ModelOptions(
+        base_url=settings.base_url,
+        api_key=settings.api_key,
+        max_connections=settings.max_connections,
+        timeout=settings.timeout,
+        max_retries=settings.max_retries,
+    )
 
 
 _packs: dict[str, Pack] = {}

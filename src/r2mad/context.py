@@ -58,8 +58,12 @@ class History:
 
     def layouts(self, preamble: Messages, turns: Sequence[Turn], prompt: str) -> Iterator[Messages]:
         """Preamble, question, the exchanges that are kept, the new turn; last of all without any exchange."""
+        before: Messages = ()
         for drop in range(len(turns) + 1):
-            yield self._layout(preamble, turns, prompt, drop)
+            layout = self._layout(preamble, turns, prompt, drop)
+            if layout != before:  # dropping an exchange whose reply had failed may change nothing
+                yield layout
+            before = layout
 
     def _layout(self, preamble: Messages, turns: Sequence[Turn], prompt: str, drop: int) -> Messages:
         laid = [*preamble, Message("user", turns[0][0])]  # the task prompt stays; its reply is the first thing to go

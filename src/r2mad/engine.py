@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from r2mad.answers import Tally, spoken, tally_async
@@ -39,7 +39,7 @@ async def run(scene: Scene, method: Method) -> DebateRecord:
     last, count = await _settle(scene, Round(0, 0.0, opened.replies, opened.views, candidates=opened.pool))
     rounds, prompts = [last], [[scene.pack.task(scene.question)] for _ in scene.agents]
 
-    while not (stopped := _over(method, rounds)):
+    while not (stopped := _over(scene, method, rounds)):
         shown = everyone(scene, last, own=method.context.own)
         for part in method.skew:
             shown = await part(scene, last, shown)
@@ -77,7 +77,7 @@ def debate_id(scene: Scene, method: Method) -> str:
 
     A model counts by its name and not by its address, so a run can be resumed when its server has moved.
     """
-    agents = [[agent.persona.name, agent.model.name, repr(agent.sampling)] for agent in scene.agents]
+    agents = [[agent.persona.name, agent.model.name, asdict(agent.sampling)] for agent in scene.agents]
     return digest([method.name, method.composition, agents, scene.pack.label, scene.seed, scene.question.id])
 
 
@@ -86,13 +86,16 @@ def roster(scene: Scene) -> tuple[AgentInfo, ...]:
     return tuple(AgentInfo(agent.persona.name, agent.model.name, agent.sampling) for agent in scene.agents)
 
 
-def _over(method: Method, rounds: Sequence[Round]) -> Stopped | None:
-    """Why there is no further round: nobody is left, the last one was held, or the method's own reason."""
+def _over(scene: Scene, method: Method, rounds: Sequence[Round]) -> Stopped | None:
+    """Why there is no further round: nobody is left, the last one was held, the method's own reason, or no budget."""
     if all(reply.error for reply in rounds[-1].replies):
         return "failed"
     if len(rounds) == method.rounds:
         return "rounds"
-    return method.stop(rounds)
+    if why := method.stop(rounds):
+        return why
+    # Half a round would waste what the whole ones cost: the group's answer is the last whole round's.
+    return None if scene.ledger.room(len(scene.agents)) else "partial"
 
 
 async def _settle(scene: Scene, unsettled: Round) -> tuple[Round, Tally]:

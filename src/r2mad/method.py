@@ -35,6 +35,10 @@ class Method:
     def __post_init__(self) -> None:
         if self.agents < 1 or self.rounds < 1:
             raise UsageError(f"{self.name}: needs at least 1 agent and 1 round, not {self.agents} and {self.rounds}")
+        if self.rounds > 1 and self.opening.calls(self.agents) > self.agents and isinstance(self.opening, Independent):
+            raise UsageError(
+                f"{self.name}: several samples an agent leave no one reply to debate; use 1 round or sample"
+            )
 
     def sized(self, agents: int | None = None, rounds: int | None = None) -> Method:
         """The same method for another number of agents or rounds; None leaves it as it is.
@@ -46,7 +50,9 @@ class Method:
         changes = {name: value for name, value in asked.items() if value is not None and value != getattr(self, name)}
         for name in changes:
             if name not in self.adjustable:
-                raise UsageError(f"{self.name} has {getattr(self, name)} {name} by definition; leave --{name} out")
+                number = getattr(self, name)
+                noun = name.removesuffix("s") if number == 1 else name
+                raise UsageError(f"{self.name} has {number} {noun} by definition; leave --{name} out")
         return replace(self, **changes) if changes else self
 
     @property
@@ -59,6 +65,24 @@ class Method:
         """The parts in one line, as `r2mad methods` shows them."""
         size = f"{self.agents} agent{'s' * (self.agents > 1)}, {self.rounds} round{'s' * (self.rounds > 1)}"
         if self.rounds == 1:
-            return f"{size}, {self.opening}, {self.vote}"
-        skew = " → ".join(str(part) for part in self.skew)
-        return f"{size}, {self.opening}, {skew}, {self.context}, {self.stop}, {self.vote}"
+            return f"{size}, {described(self.opening)}, {described(self.vote)}"
+        skew = " → ".join(described(part) for part in self.skew)
+        parts = (self.opening, skew, self.context, self.stop, self.vote)
+        return ", ".join([size, *(part if isinstance(part, str) else described(part) for part in parts)])
+
+
+def described(part: object) -> str:
+    """A part as text that is the same in every process, for it decides a debate's id.
+
+    A part's own `repr` serves if it has one; else its class and what it holds, since Python's default names an address.
+    """
+    if hasattr(part, "__qualname__"):  # a function, or a class that is called as it is
+        return str(part.__qualname__)
+    if type(part).__repr__ is not object.__repr__:
+        return repr(part)
+    held = (
+        ", ".join(f"{name}={value!r}" for name, value in sorted(vars(part).items()))
+        if hasattr(part, "__dict__")
+        else ""
+    )
+    return f"{type(part).__qualname__}({held})"

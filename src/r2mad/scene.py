@@ -68,13 +68,17 @@ class Ledger:
         """How many calls of each kind were made, the kinds without any among them."""
         return {"debate": self.calls["debate"], "summary": self.calls["summary"], "judge": self.calls["judge"]}
 
+    def room(self, calls: int) -> bool:
+        """Whether so many more calls may be made."""
+        return self.max_calls is None or self.calls.total() + calls <= self.max_calls
+
     def open(self, kind: CallKind) -> None:
         """Count a call that is about to be made.
 
         Raises:
             BudgetExceededError: the cap is reached; the call is neither counted nor made.
         """
-        if self.max_calls is not None and self.calls.total() >= self.max_calls:
+        if not self.room(1):
             raise BudgetExceededError(f"the cap of {self.max_calls} calls a debate is reached")
         self.calls[kind] += 1
 
@@ -156,7 +160,7 @@ class Scene:
             text=text,
             reasoning=None if outcome.reasoning is None else clean(outcome.reasoning),
             answer=await self._extract(text),
-            finish_reason=outcome.finish_reason,
+            finish_reason=clean(outcome.finish_reason),
             mean_logprob=outcome.mean_logprob,
             mean_top_logprob=outcome.mean_top_logprob,
             usage=outcome.usage,

@@ -47,7 +47,7 @@ class Settings:
     max_connections: int = 64
     """Most calls to an endpoint at a time."""
     timeout: float = 600.0
-    """Seconds that one call may take before it is given up."""
+    """Seconds that one attempt of a call may take; a call that timed out is tried once more."""
     max_retries: int = 5
     """How often a call is asked again after a passing fault (a rate limit, a server's fault, a lost connection)."""
     cache: str | None = None
@@ -55,10 +55,16 @@ class Settings:
     no_cache: bool = False
     """Do not read what earlier runs were answered. Calls of this run are still shared."""
     max_calls: int | None = None
-    """Most calls one debate may make; further ones fail and are recorded so."""
+    """Most calls one debate may make; it ends before a round that would go over, and its record says `partial`."""
 
     def __post_init__(self) -> None:
         _as_object(self.extra_body)  # a mistake should show here, not in the middle of a run
+        try:
+            self._check()
+        except TypeError as error:
+            raise UsageError(f"a setting is of the wrong kind: {error}") from error
+
+    def _check(self) -> None:
         checks = {
             "agents": self.agents is None or 1 <= self.agents <= 1000,
             "rounds": self.rounds is None or 1 <= self.rounds <= 1000,
@@ -102,7 +108,7 @@ class Settings:
         """Where replies are kept; None for memory only."""
         if self.cache == ":memory:":
             return None
-        return Path(self.cache).expanduser() if self.cache else cache_folder() / CACHE_FILE
+        return home_expanded(Path(self.cache)) if self.cache else cache_folder() / CACHE_FILE
 
 
 def _first(*values: N | None) -> N:
@@ -110,11 +116,10 @@ def _first(*values: N | None) -> N:
 
 
 def _as_object(given: str | Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(given, str):
-        return dict(given)
     try:
-        read = json.loads(given) if given.strip() else {}
-    except json.JSONDecodeError as error:
+        read = (json.loads(given) if given.strip() else {}) if isinstance(given, str) else dict(given)
+        json.dumps(read, allow_nan=False, ensure_ascii=False).encode()  # what cannot be sent should end here
+    except (ValueError, TypeError, RecursionError) as error:
         raise UsageError(f"--extra-body is not JSON: {error}") from error
     if not isinstance(read, dict):
         raise UsageError("--extra-body must be a JSON object, like '{\"top_k\": 20}'")
@@ -131,10 +136,25 @@ def log_folder() -> Path:
     return _folder("R2MAD_LOG_DIR", "user_log_path")
 
 
+def home_expanded(path: Path) -> Path:
+    """`path` with a leading `~` replaced.
+
+    Raises:
+        UsageError: there is no such user.
+    """
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
 def _folder(variable: str, usual: str) -> Path:
     if given := os.environ.get(variable):
-        return Path(given).expanduser()
+        return home_expanded(Path(given))
     import platformdirs  # only when asked for: `import r2mad` stays light
 
-    path: Path = getattr(platformdirs, usual)("r2mad", appauthor=False)
+    try:
+        path: Path = getattr(platformdirs, usual)("r2mad", appauthor=False)
+    except RuntimeError as error:  # a user without a home
+        raise UsageError(f"no home folder ({error}); set {variable}") from error
     return path

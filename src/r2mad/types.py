@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -75,10 +76,14 @@ class Question:
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__  # frozen: normalised once, here
+        if not isinstance(self.text, str) or isinstance(self.options, str):  # type: ignore[redundant-expr]  # untyped callers
+            from r2mad.errors import BadQuestionError
+
+            raise BadQuestionError("a question's text is one text, and its options are a sequence of texts")
         set_(self, "text", clean(self.text))
         set_(self, "options", tuple(clean(option) for option in self.options or ()))
         set_(self, "kind", self.kind or ("choice" if self.options else "text"))
-        set_(self, "id", self.id or digest([self.text, list(self.options)]))
+        set_(self, "id", clean(self.id) or digest([self.text, list(self.options)]))
         problem = _question_problem(self)
         if problem:
             from r2mad.errors import BadQuestionError
@@ -110,7 +115,7 @@ def _question_problem(question: Question) -> str | None:
         return f"a choice question has at most 26 options, not {len(options)}"
     if any(not option.strip() for option in options):
         return "an option is empty"
-    if len(set(options)) < len(options):
+    if len({unicodedata.normalize("NFC", option.strip()) for option in options}) < len(options):
         return "two options are the same"
     return None
 
@@ -127,6 +132,10 @@ class Item:
     dataset: str = ""
     split: str = ""
     group: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("gold", "dataset", "split", "group"):
+            object.__setattr__(self, name, clean(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)

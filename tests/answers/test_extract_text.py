@@ -61,3 +61,17 @@ REPLIES: list[tuple[str, str | None]] = [
 @pytest.mark.parametrize(("reply", "answer"), REPLIES)
 def test_extract(reply: str, answer: str | None) -> None:
     assert extract(reply, "text") == answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("Answer: Right", "Right"),
+        ("**Answer:** Wrong.", "Wrong"),
+        ("The answer is: simple", "simple"),
+        ("The answer is right.", None),
+        ("The answer: not in the text", None),
+    ],
+)
+def test_a_word_that_could_be_about_the_answer_is_one_after_a_colon(reply: str, answer: str | None) -> None:
+    assert extract(reply, "text") == answer

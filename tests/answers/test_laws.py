@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from r2mad.answers import equivalent, extract, tally
+from r2mad.types import AnswerKind
 
 OPTIONS = ["Demand falls", "Supply rises", "Both fall", "Neither changes", "A car moves", "I do", "x", "7", "8", "9"]
 
@@ -131,3 +132,39 @@ def test_rendered_words_are_read_back(words: str) -> None:
     ):
         found = extract(reply, "text")
         assert equivalent(found, words, "text")
+
+
+ANSWERED = {
+    "choice": ["The answer is B.", "Final answer: B", "**Answer: B**", "((B))", "The correct option is (B)."],
+    "math": ["The answer is 12.", "**Answer:** 12", "\\boxed{12}", "Final answer: $12$"],
+    "number": ["The answer is 12.", "#### 12", "Final answer: 12 apples", "**Answer:** 12"],
+    "text": ["The answer is: Paris", "Final answer: Paris.", "**Answer:** Paris"],
+}
+LINES = (
+    "A is wrong", "On reflection that was incorrect:", "A - incorrect", "I checked this against the original question:",
+    "Working backwards from the candidate", "Compare it with the other", "This was my first", "What if",
+    "The answer is A.", "So is it possible", "A similar", "her previous", "Suppose the",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ANSWERED)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+def test_no_line_before_a_declaration_changes_it(kind: AnswerKind, end: str) -> None:
+    options = ("this", "that", "neither") if kind == "choice" else None
+    for declared in ANSWERED[kind]:
+        alone = extract(declared, kind, options)
+        assert alone is not None
+        for line in LINES:
+            assert extract(f"{line}{end}{declared}", kind, options) == alone, (line, declared)
+
+
+@given(
+    st.sampled_from(sorted(ANSWERED)),
+    st.text(alphabet=st.characters(codec="ascii", exclude_characters="\\(){}<>`$#"), max_size=60),
+    st.data(),
+)
+def test_hardly_any_line_before_a_declaration_changes_it(kind: AnswerKind, line: str, data: st.DataObject) -> None:
+    """Lines without brackets and markup, which may open something that the declaration would stand in."""
+    declared = data.draw(st.sampled_from(ANSWERED[kind]))
+    options = ("this", "that", "neither") if kind == "choice" else None
+    assert extract(f"{line}\n{declared}", kind, options) == extract(declared, kind, options)

@@ -68,7 +68,7 @@ _ASIDE = re.compile(
 )
 _WOULD = re.compile(r"\b(?:would|could|might|were)\b", re.IGNORECASE)
 _IF = re.compile(r"[^.\n]{0,60}\b(?:if|had)\b", re.IGNORECASE)
-_SENTENCE_START = re.compile(r"[.!?\n](?=\s|$)")
+_SENTENCE_START = re.compile(r"[.!?](?=\s|$)|[\r\n]")
 _LEAD = re.compile(r"[\s*_`:>\u2192]{1,40}")
 _TEXT = re.compile(r"\\(?:text|mathrm|textbf|mathbf|mbox)\s?\{")
 _ECHO_LIST = (

@@ -76,7 +76,10 @@ def _content(mark: Mark, text: str) -> str | None:
         said = unwrapped(sentence(content))
         if re.search(r"\\boxed|\(\(|<answer", said):
             return None  # what stands inside is a declaration of its own
-        return None if not said or _ABOUT.match(said) or _REFUSAL.match(said) or echo(said) else said
+        # "Answer: Right" names a side; "the answer is right" speaks about an answer.
+        named = " " not in said and ":" in text[mark.at : text.find(content, mark.at)]
+        about = _ABOUT.match(said) and not named
+        return None if not said or about or _REFUSAL.match(said) or echo(said) else said
     if mark.source == "tag" and marks(content, parentheses=True, nouns=_NOUNS):
         return None  # what stands inside is a declaration of its own
     if mark.source == "hash" and text[mark.at :].strip().count("\n"):

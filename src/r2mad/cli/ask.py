@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from r2mad.cli.common import DONE, INCOMPLETE, LogLevel, log_to_stderr
-from r2mad.errors import UsageError
-from r2mad.settings import Settings, log_folder
+from r2mad.cli.common import DONE, INCOMPLETE, INTERRUPTED, LogLevel, complain, log_to_stderr, print_bytes
+from r2mad.errors import StoreError, UsageError
+from r2mad.settings import Settings, home_expanded, log_folder
 
 if TYPE_CHECKING:
     from r2mad.types import DebateRecord, Question
+
+
+def _lines(kind: object, value: str, *, delimiter: str | None = None) -> list[str]:
+    """A list flag's variable: one entry a line, since options have spaces in them."""
+    return value.splitlines()
+
+
+LIST = Parameter(show_default=False, env_var_split=_lines)
+LONGEST_QUESTION = 4_000_000
+"""Characters; a million tokens, which no model reads."""
 
 
 @dataclass(frozen=True)
 class AskOptions:
     """What `ask` itself can be told."""
 
-    option: list[str] = field(default_factory=list)
+    option: Annotated[list[str], LIST] = field(default_factory=list)
     """An option of a choice question; give it once for each option, in order."""
     kind: Literal["choice", "math", "number", "text"] | None = None
     """How answers are read and compared: `choice` with options, else `text` unless you say."""
     method: str = "mad"
     """The debate method; see `r2mad methods`."""
-    model: list[str] = field(default_factory=list)
+    model: Annotated[list[str], LIST] = field(default_factory=list)
     """`provider/name`, for example openai/gpt-4o-mini. Give several and the agents take them in turn."""
     seed: int | None = None
     """Repeats a debate; a fresh seed is drawn, and recorded, if not given."""
@@ -43,7 +54,7 @@ class AskOptions:
 
 
 def ask(
-    question: str | None = None,
+    question: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
     options: Annotated[AskOptions, Parameter(name="*")] = AskOptions(),
@@ -65,20 +76,30 @@ def ask(
         raise UsageError(
             "no model given: --model openai/NAME (and --base-url for a server of your own), or R2MAD_MODEL"
         )
-    record, kept = asyncio.run(_hold(asked, options, settings))
+    seed = secrets.randbelow(2**31) if options.seed is None else options.seed
+    try:
+        record, kept = asyncio.run(_hold(asked, replace(options, seed=seed), settings))
+    except KeyboardInterrupt:
+        complain(f"interrupted; the same command with --seed {seed} asks only what is missing")
+        return INTERRUPTED
+    return _report(record, kept, options)
 
+
+def _report(record: DebateRecord, kept: Path | StoreError, options: AskOptions) -> int:
+    """Print what came out, and choose the exit code."""
     from r2mad.cli.show import show_answer
     from r2mad.study.records import dump
 
     if options.json:
-        print(dump(record).decode())
-    else:
-        show_answer(record, kept)
+        print_bytes(dump(record) + b"\n")
+    elif record.stopped != "failed":
+        show_answer(record, kept if isinstance(kept, Path) else None)
     if record.stopped == "failed":
         _, agent, why = record.failures[-1]
-        print(f"r2mad: every agent failed; {record.agents[agent].name}: {why.message}", file=sys.stderr)
-        return INCOMPLETE
-    return DONE
+        complain(f"every agent failed; {record.agents[agent].name}: {why.message}")
+    if isinstance(kept, StoreError):
+        complain(f"the debate is not on record: {kept}")
+    return INCOMPLETE if record.stopped in ("failed", "partial") or isinstance(kept, StoreError) else DONE
 
 
 def _read_question(given: str | None, options: AskOptions) -> Question:
@@ -87,19 +108,21 @@ def _read_question(given: str | None, options: AskOptions) -> Question:
     if given in (None, "-"):
         if sys.stdin is None or (given is None and sys.stdin.isatty()):
             raise UsageError('no question: r2mad ask "…", or send it on standard input')
-        given = sys.stdin.buffer.read().decode(errors="replace")
+        given = sys.stdin.buffer.read(LONGEST_QUESTION + 1).decode(errors="replace")
+    if len(given or "") > LONGEST_QUESTION:
+        raise UsageError(f"the question is longer than {LONGEST_QUESTION} characters")
     return Question((given or "").strip(), tuple(options.option), options.kind)
 
 
-async def _hold(question: Question, options: AskOptions, settings: Settings) -> tuple[DebateRecord, Path]:
-    """Hold the debate; it is on disk before it is announced."""
+async def _hold(question: Question, options: AskOptions, settings: Settings) -> tuple[DebateRecord, Path | StoreError]:
+    """Hold the debate; it is on disk before it is announced, or comes with the reason why it is not."""
     from r2mad import engine
     from r2mad.api import open_table
     from r2mad.cli.show import LiveView
     from r2mad.study.records import DEBATES, Writer, ensure_writable
     from r2mad.types import DebateRecord
 
-    path = (options.log_dir or log_folder()) / "ask" / DEBATES
+    path = (home_expanded(options.log_dir) if options.log_dir else log_folder()) / "ask" / DEBATES
     display = options.display or ("none" if options.json else "rich" if sys.stderr.isatty() else "plain")
     view = LiveView(display)
     models = options.model[0] if len(options.model) == 1 else options.model
@@ -108,6 +131,9 @@ async def _hold(question: Question, options: AskOptions, settings: Settings) -> 
         ensure_writable(path)  # a folder that cannot be written should not cost a debate
         with view.watching(scene, method):
             record = await engine.run(scene, method)
-    async with await Writer[DebateRecord].when_free(path) as writer:
-        await writer.append(record)
+    try:
+        async with await Writer[DebateRecord].when_free(path) as writer:
+            await writer.append(record)
+    except StoreError as error:
+        return record, error  # an answer that was paid for is worth having, record or not
     return record, path

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import cyclopts
 from cyclopts import App, Parameter
 
 from r2mad import __version__
 from r2mad.cli.ask import ask
-from r2mad.cli.common import DONE, INTERRUPTED, USAGE
+from r2mad.cli.common import DONE, INCOMPLETE, INTERRUPTED, USAGE, complain, safe_streams
+from r2mad.cli.datasets import datasets
+from r2mad.cli.demo import demo
+from r2mad.cli.doctor import doctor
 from r2mad.cli.methods import methods
+from r2mad.cli.models import models
 from r2mad.errors import R2madError
 
 app = App(
@@ -29,14 +34,20 @@ app = App(
     help_format="markdown",
     error_formatter=lambda error: f"r2mad: {error}",
     exit_on_error=False,
+    suppress_keyboard_interrupt=False,
     result_action="return_value",
 )
 app.command(ask)
 app.command(methods)
+app.command(datasets)
+app.command(models)
+app.command(doctor)
+app.command(demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; nothing that a user can cause ends in a traceback."""
+    safe_streams()
     try:
         code = app(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
@@ -44,14 +55,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except cyclopts.CycloptsError:
         return USAGE  # its message is printed already
     except R2madError as error:
-        print(f"r2mad: {error}", file=sys.stderr)
+        complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print("r2mad: interrupted", file=sys.stderr)
+        complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains as it exits
-        return DONE
+        _discard_output()
+        return DONE  # whoever read it has seen enough
+    except OSError as error:  # our own files have errors of their own: this is stdout, on a full disk for one
+        _discard_output()
+        complain(f"the output cannot be written: {error.strerror or error}")
+        return INCOMPLETE
+
+
+def _discard_output() -> None:
+    """Send what is left in stdout's buffer nowhere, or the interpreter complains of it as it exits."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def script() -> None:

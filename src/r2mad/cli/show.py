@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import sys
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.status import Status
 from rich.text import Text
 
 from r2mad.answers import spoken
+from r2mad.cli.common import printable
 from r2mad.method import Method
 from r2mad.scene import Scene
 from r2mad.types import DebateRecord, Question, Reply, Round, total
@@ -22,10 +22,16 @@ EXCERPT = 120
 """Characters of a reply's beginning, and of its end, that the live view shows; the record has all of it."""
 
 
-def printable(text: str) -> str:
-    """`text` on one line, without anything that could steer a terminal."""
-    line = re.sub(r"\s+", " ", text).strip()
-    return "".join(sign if unicodedata.category(sign) not in ("Cc", "Cf", "Cs", "Co") else "\ufffd" for sign in line)
+COLOURS = ("cyan", "magenta", "yellow", "green", "blue")
+"""One for each agent in turn, so that the eye can follow one through the rounds."""
+
+
+class _Screen(Console):
+    """A console whose reader may go away: what is shown is lost then, and nothing else is."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise it instead of ending the program, as rich would."""
+        raise BrokenPipeError
 
 
 class LiveView:
@@ -33,8 +39,11 @@ class LiveView:
 
     def __init__(self, display: str) -> None:
         self._display = display
-        self._console = Console(
-            file=sys.stderr, force_terminal=None if display == "rich" else False, highlight=False, soft_wrap=True
+        self._console = _Screen(
+            file=sys.stderr,
+            force_terminal=None if display == "rich" else False,
+            highlight=False,
+            soft_wrap=display != "rich",
         )
         self._scene: Scene | None = None
         self._status: Status | None = None
@@ -44,7 +53,10 @@ class LiveView:
     def watching(self, scene: Scene, method: Method) -> Iterator[None]:
         """Show what is told to `observe` in here."""
         self._scene = scene
-        self._say(f"{method.name}: {method.summary}", "bold")
+        self._say(printable(scene.question.text), "bold")
+        for letter, option in scene.question.lettered:
+            self._say(f"  ({letter}) {printable(option)}")
+        self._say(f"{method.name}: {method.summary}")
         self._say(f"{_count(len(scene.agents), 'agent')}, {_count(method.rounds, 'round')} at most, seed {scene.seed}")
         if self._display != "rich":
             yield
@@ -68,9 +80,9 @@ class LiveView:
             return
         cut = ", cut off" if reply.finish_reason == "length" else ""
         cached = ", from cache" if reply.cached else ""
-        answer = "no answer" if reply.answer is None else printable(reply.answer)
+        answer = "no answer" if reply.answer is None else _in_full(self._scene.question, reply.answer)
         size = f"{reply.usage.completion_tokens} tokens, {reply.seconds:.1f} s{cut}{cached}"
-        self._say(f"  round {index}  {name}: {answer}  ({size})", "cyan")
+        self._say(f"  round {index}  {name}: {answer}  ({size})", COLOURS[reply.agent % len(COLOURS)])
         said = printable(spoken(reply.text))
         if len(said) > 2 * EXCERPT + 3:
             said = f"{said[:EXCERPT]} … {said[-EXCERPT:]}"
@@ -85,8 +97,14 @@ class LiveView:
         self._previous = settled
 
     def _say(self, line: str, style: str = "") -> None:
-        if self._display != "none":
-            self._console.print(Text(line, style=style))
+        if self._display == "none":
+            return
+        try:
+            indent = len(line) - len(line.lstrip())
+            text = Text(line.strip(), style=style)
+            self._console.print(Padding(text, (0, 0, 0, indent)) if self._display == "rich" else Text(line, style))
+        except (OSError, ValueError):  # nobody reads it any more; the debate goes on
+            self._display = "none"
 
 
 def _changes(scene: Scene | None, before: Round, after: Round) -> list[str]:
@@ -101,9 +119,9 @@ def _changes(scene: Scene | None, before: Round, after: Round) -> list[str]:
     return changed or ["nobody changed"]
 
 
-def show_answer(record: DebateRecord, kept: Path) -> None:
+def show_answer(record: DebateRecord, kept: Path | None) -> None:
     """Print the group's answer, how it came about, what it took, and where the record is, on stdout."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = _Screen(highlight=False, soft_wrap=True)
     answer = "no answer" if record.answer is None else _in_full(record.question, record.answer)
     console.print(Text.assemble(("Answer: ", "bold"), (answer, "bold green" if record.answer else "bold yellow")))
     votes = ", ".join(f"{printable(held)} {number:g}" for held, number in record.votes.items()) or "none"
@@ -125,7 +143,7 @@ def show_answer(record: DebateRecord, kept: Path) -> None:
     used = total(record.usage.values())
     tokens = f"{used.prompt_tokens} prompt + {used.completion_tokens} completion tokens"
     lines.append(f"Took: {_count(sum(record.calls.values()), 'call')}, {tokens}, {record.seconds:.1f} s")
-    lines.append(f"Record: {record.id} in {kept}, seed {record.seed}")
+    lines.append(f"Record: {record.id}{f' in {kept}' if kept else ''}, seed {record.seed}")
     for line in lines:
         console.print(Text(line))
 
@@ -141,9 +159,26 @@ def _ending(record: DebateRecord) -> str:
     return {
         "unanimity": f"all agreed after {rounds}",
         "rounds": f"after {rounds}",
+        "partial": f"cut short after {rounds}: --max-calls allows no further round",
         "failed": f"failed after {rounds}: no agent could reply",
     }.get(record.stopped, f"{record.stopped}, after {rounds}")
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def show_transcript(record: DebateRecord) -> None:
+    """Print every reply of a debate in full, round by round, on stdout."""
+    console = _Screen(highlight=False, soft_wrap=True)
+    for letter, option in record.question.lettered:
+        console.print(Text(f"({letter}) {printable(option)}"))
+    for one in record.rounds:
+        console.print(Text(f"Round {one.index}: {one.consensus:.0%} hold the most popular answer", style="bold"))
+        for reply in one.replies:
+            who = record.agents[reply.agent].name
+            answer = "failed" if reply.error else "no answer" if reply.answer is None else printable(reply.answer)
+            console.print(Text(f"  {who}: {answer}", style="cyan"))
+            said = reply.error.message if reply.error else spoken(reply.text)
+            for line in said.strip().splitlines():
+                console.print(Text(f"    {printable(line)}", style="dim"))

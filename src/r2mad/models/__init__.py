@@ -38,6 +38,7 @@ __all__ = [
 
 PROVIDERS: dict[str, str] = {
     "openai": "r2mad.models.openai:open_openai",
+    "local": "r2mad.models.local:open_local",
     "scripted": "r2mad.models.scripted:open_scripted",
 }
 """Provider to `module:function`; the function takes the name after the slash and the `ModelOptions`."""
@@ -83,6 +84,8 @@ def open_model(name: str, options: ModelOptions | None = None) -> ChatModel:
         UnknownNameError: no such provider, or no such model at a provider that knows its models.
         UsageError: an option cannot be used.
     """
+    if not name.isprintable():  # it would stand in every record, and a record must be text
+        raise UnknownNameError(f"a model's name has no such characters: {name!r}")
     provider, slash, model = name.partition("/")
     known = ", ".join(sorted(PROVIDERS))
     if not slash:

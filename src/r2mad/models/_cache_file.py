@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from dataclasses import astuple
 from pathlib import Path
 
 from r2mad.errors import StoreError
@@ -159,7 +160,10 @@ def decode(text: str) -> Completion:
     """
     try:
         fields = json.loads(text)
-        fields["usage"] = Usage(*fields["usage"])
-        return Completion(**fields, cached=True)
-    except (TypeError, KeyError, ValueError) as error:
+        usage = Usage(*fields.pop("usage"))
+        whole = isinstance(fields["text"], str) and all(isinstance(count, int) for count in astuple(usage))
+        if not whole or not isinstance(fields["finish_reason"], str):
+            raise ValueError("a field of the wrong kind")
+        return Completion(**fields, usage=usage, cached=True)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise ValueError("not a completion") from error

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 import aiohttp
 from yarl import URL
 
-from r2mad.errors import BadResponseError, CallTimeoutError, ConnectionFailedError, UsageError
+from r2mad.errors import BadResponseError, CallTimeoutError, ConnectionFailedError, ModelError, UsageError
 from r2mad.models._refusals import one_line, read_json, refuse, speaks_of_model
 from r2mad.models._retry import Patience, Refusal
 from r2mad.models._slots import Slots
@@ -36,6 +36,8 @@ MAX_CONNECTIONS = 64
 """Calls in flight at one base URL: enough to keep a batching server busy, few enough for its queue."""
 MAX_RETRIES = 5
 """Attempts after the first: with doubled waits they outlast about 15 s of trouble, or 5 windows of Retry-After."""
+LARGEST_BODY = 64 << 20
+"""Bytes of a body, unpacked: 100,000 tokens with their log-probabilities are a fifth of it."""
 DNS_CACHE = 300
 """Seconds an address is remembered, so that no call waits for a look-up."""
 SECRET = 8
@@ -107,6 +109,22 @@ class Endpoint:
         value, _ = await self.call(path, body, _an_object)
         return value
 
+    async def get(self, path: str) -> Any:
+        """What a GET of `path` brings, read as JSON, or None if it brings nothing of the kind. One try, no error."""
+        session, slots = await self._open()
+        for root in (self._root,) if self._root is not None else self._roots:
+            try:
+                async with (
+                    slots,
+                    asyncio.timeout(self.connect_timeout),
+                    session.get(self._url(root + path), proxy=self._proxy, allow_redirects=False) as response,
+                ):
+                    if response.status == 200:
+                        return read_json(await _read_at_most(response, LARGEST_BODY))
+            except (aiohttp.ClientError, OSError, TimeoutError, ValueError, _TooLargeError):
+                continue
+        return None
+
     async def call(self, path: str, body: Mapping[str, Any], read: Callable[[Any], T]) -> tuple[T, float]:
         """As `post`, with the reply read by `read` and the seconds that the call took.
 
@@ -131,10 +149,13 @@ class Endpoint:
                 # their slots would else stand idle for as long as all of them take.
                 await asyncio.sleep(0)
                 return result, spent
+            self._blot(result.error)
             wait = patience.wait(result, self._reached)
             if wait is None:
                 raise result.error
-            log.warning("%s; retry %d of %d in %.1f s", result.error, patience.used, patience.allowed, wait)
+            # An address that nobody ever answered at is most likely mistyped: its one error line says it all.
+            level = logging.WARNING if self._reached else logging.INFO
+            log.log(level, "%s; retry %d of %d in %.1f s", result.error, patience.used, patience.allowed, wait)
             await asyncio.sleep(wait)  # outside the slot: others use the connection meanwhile
             spent += wait
 
@@ -167,7 +188,10 @@ class Endpoint:
                 ) as response:
                     self._reached = True
                     status, headers = response.status, response.headers
-                    raw = await response.read()
+                    raw = await _read_at_most(response, LARGEST_BODY)
+        except _TooLargeError:
+            line = f"the reply from {where} is larger than {LARGEST_BODY >> 20} MiB"
+            return Refusal(BadResponseError(line), status)  # no retry: it would be as large again
         except aiohttp.ConnectionTimeoutError:
             return Refusal(CallTimeoutError(f"no connection to {where} within {self.connect_timeout:g} s"), retry=True)
         except TimeoutError:
@@ -189,6 +213,13 @@ class Endpoint:
             return read(data)
         except BadResponseError as error:
             return Refusal(BadResponseError(f"{error}, from {where}"), status, retry=True)
+
+    def _blot(self, error: ModelError) -> None:
+        """Take out of an error's line whatever nobody may see: a server may echo it in places one does not foresee."""
+        line = str(error)
+        for secret in self._secrets:
+            line = line.replace(secret, "…")
+        error.args = (line,)
 
     def _url(self, path: str) -> URL:
         url = self._urls.get(path)
@@ -236,6 +267,22 @@ class Endpoint:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+class _TooLargeError(Exception):
+    """A body went on past what is read of one."""
+
+
+async def _read_at_most(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """The body, unpacked. A server that never ends it, or packs a bomb, must not fill the memory."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > limit:
+            raise _TooLargeError
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 async def _end(session: aiohttp.ClientSession | None) -> None:

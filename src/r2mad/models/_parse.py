@@ -6,8 +6,12 @@ import math
 from typing import Any
 
 from r2mad.errors import BadResponseError
-from r2mad.types import Completion, Usage
+from r2mad.types import Completion, Usage, clean
 
+LONGEST_REASON = 40
+"""Characters of a finish reason that are kept; real ones are one word."""
+LONGEST_NAME = 200
+"""Characters of a model's name that are kept, for the same reason."""
 LEAST_LOGPROB = -9999.0
 """What stands for minus infinity, as at OpenAI and vLLM: a record must stay valid JSON, which knows no infinity."""
 
@@ -41,13 +45,13 @@ def parse_completion(data: Any) -> Completion:
     sampled, top = _logprobs(choice.get("logprobs"))
     model = data.get("model")
     return Completion(
-        text=text,
-        reasoning=reasoning or None,
-        finish_reason=finish,
+        text=clean(text),
+        reasoning=clean(reasoning) or None,
+        finish_reason=clean(finish)[:LONGEST_REASON],
         mean_logprob=sampled,
         mean_top_logprob=top,
         usage=parse_usage(data.get("usage")),
-        model=model if isinstance(model, str) else "",
+        model=clean(model)[:LONGEST_NAME] if isinstance(model, str) else "",
     )
 
 

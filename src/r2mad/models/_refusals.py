@@ -175,7 +175,9 @@ def refuse(status: int, headers: Mapping[str, str], raw: bytes, where: str, secr
     elif status == 404:
         error = ModelNotFoundError(line)
     elif status < 400:
-        error = EndpointError(f"{line} (it redirects to {one_line(headers.get('Location', 'nowhere'))}; use that URL)")
+        error = EndpointError(
+            f"{line} (it redirects to {one_line(headers.get('Location', 'nowhere').partition('?')[0])}; use that URL)"
+        )
     elif status in (402, 405):
         error = EndpointError(line)
     else:

@@ -96,6 +96,18 @@ class OpenAIModel:
                 self._warn_logprobs()
             return replace(completion, seconds=spent + seconds)
 
+    async def context(self) -> int | None:
+        """Tokens of context, where the server's list of models says so (vLLM and llama.cpp do)."""
+        listed = await self.endpoint.get("/models")
+        entries = listed.get("data") if isinstance(listed, dict) else None
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict) and entry.get("id") == self.model:
+                meta = entry.get("meta")
+                stated = [entry.get("max_model_len"), entry.get("context_length")]
+                stated.append(meta.get("n_ctx") if isinstance(meta, dict) else None)
+                return next((value for value in stated if isinstance(value, int) and value > 0), None)
+        return None
+
     def _body(self, request: Request, quirks: frozenset[str]) -> dict[str, Any]:
         sampling = request.sampling
         messages = fold_system(request.messages) if FOLD in quirks else request.messages

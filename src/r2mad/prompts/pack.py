@@ -18,13 +18,20 @@ from r2mad.types import Message, Question, digest
 
 PACKS = Path(__file__).parent / "packs"
 BASE = PACKS / "base"
+LONGEST_PROMPT = 50_000_000
+"""Characters of a rendered prompt; no model reads as much, and a template's loop may never end."""
+NAME = re.compile(r"[\w][\w .-]{0,59}")
+"""A persona's name: it stands in prompts, in records and on terminals, so it holds nothing that could steer them."""
 TEMPLATES = ("system.j2", "task.j2", "debate.j2", "format.j2")
 
 TAGS = ("question", "options", "reply", "confidence", "experience", "summary", "persona")
 """The tags that fence data in our prompts; a fenced text may not open or close one of them."""
 
 # Bounded gaps: two unbounded runs of spaces would make a long blank text quadratic.
-_FORGED = re.compile(rf"<(?=\s{{0,8}}/?\s{{0,8}}(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+_INVISIBLE = "\u200b-\u200f\u2060\ufeff"
+_GAP = rf"[\s\\{_INVISIBLE}]{{0,16}}"
+_TAG = "|".join(f"[{_INVISIBLE}]{{0,4}}".join(tag) for tag in TAGS)
+_FORGED = re.compile(rf"[<\uff1c](?={_GAP}[/\uff0f]?{_GAP}(?:{_TAG})(?![a-z]))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +120,19 @@ class Pack:
         return {name: self._environment.get_template(name) for name in TEMPLATES}
 
     def _render(self, template: str, **values: Any) -> str:
+        """One template as text; whatever goes wrong in it is the pack's fault, and said so."""
         try:
-            return self._templates[template].render(**values).strip()
-        except jinja2.TemplateError as error:
-            raise UsageError(f"prompt pack {self.folder}: {_where(error, template)}: {error}") from error
+            parts: list[str] = []
+            size = 0
+            for part in self._templates[template].generate(**values):
+                size += len(part)
+                if size > LONGEST_PROMPT:
+                    raise ValueError(f"the text is longer than {LONGEST_PROMPT} characters")
+                parts.append(part)
+        except Exception as error:  # a template is a program: it can fail in any way
+            message = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise UsageError(f"prompt pack {self.folder}: {_where(error, template)}: {message}") from error
+        return "".join(parts).strip()
 
 
 @lru_cache(maxsize=1024)  # personas × kinds × packs: never near that many
@@ -134,7 +150,7 @@ def _task(pack: Pack, question: Question) -> str:
     return pack._render("task.j2", question=question)
 
 
-def _where(error: jinja2.TemplateError, template: str) -> str:
+def _where(error: Exception, template: str) -> str:
     if isinstance(error, jinja2.TemplateSyntaxError):
         return f"{error.name or template}, line {error.lineno}"
     return template
@@ -173,6 +189,7 @@ def load_pack(name: str | Path) -> Pack:
         autoescape=False,  # prompts are plain text; `fence` keeps data apart
     )
     environment.filters["fence"] = fence
+    environment.globals.clear()  # no lipsum, no endless range: a prompt needs none of them
     pack = Pack(title, personas, folder, _digest(folder), examples, environment)
     _try_out(pack)
     return pack
@@ -181,14 +198,14 @@ def load_pack(name: str | Path) -> Pack:
 def _read_manifest(folder: Path) -> tuple[str, tuple[Persona, ...], tuple[Example, ...]]:
     path = folder / "pack.toml"
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(_read(path, folder))
         personas = tuple(Persona(str(entry["name"]), str(entry["text"]).strip()) for entry in data["persona"])
         examples = tuple(
             Example(tuple(entry["kinds"]), str(entry["user"]).strip(), str(entry["assistant"]).strip())
             for entry in data.get("example", ())
         )
         title = str(data.get("name") or folder.name)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"prompt pack {path}: {error}") from error
     except (KeyError, TypeError) as error:
         raise UsageError(
@@ -197,20 +214,39 @@ def _read_manifest(folder: Path) -> tuple[str, tuple[Persona, ...], tuple[Exampl
     names = [persona.name for persona in personas]
     if not names or len(set(names)) < len(names):
         raise UsageError(f"prompt pack {path}: needs at least one persona, each with a name of its own")
+    for name in (title, *names):
+        if not NAME.fullmatch(name):
+            raise UsageError(f"prompt pack {path}: {name!r} is no name (letters, digits, spaces, dots and dashes are)")
     return title, personas, examples
 
 
+def _read(path: Path, folder: Path) -> str:
+    """A file of a pack. A pack may come from a stranger, so a link out of it is not followed."""
+    if not path.resolve().is_relative_to(folder.resolve()) or (path.exists() and not path.is_file()):
+        raise UsageError(f"prompt pack {folder}: {path.name} is not a file of its own")
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"prompt pack {path}: {error}") from error
+
+
 def _digest(folder: Path) -> str:
-    files = [next(p for p in (folder / name, BASE / name) if p.is_file()) for name in TEMPLATES]
-    texts = [path.read_text(encoding="utf-8") for path in [folder / "pack.toml", *files]]
+    texts = [_read(folder / "pack.toml", folder)]
+    for name in TEMPLATES:
+        own = (folder / name).exists() or (folder / name).is_symlink()
+        texts.append(_read(folder / name, folder) if own else _read(BASE / name, BASE))
     return digest(texts)
+
+
+SAMPLE = "Is this a question that was made up to try the templates?"
 
 
 def _try_out(pack: Pack) -> None:
     shown = [ShownReply("one", "a reply", label="high"), ShownReply("two", "a reply"), ShownReply("me", "a", own=True)]
-    samples = [Question("text", ("yes", "no"))] + [Question("text", kind=kind) for kind in ("math", "number", "text")]
+    samples = [Question(SAMPLE, ("yes", "no"))] + [Question(SAMPLE, kind=kind) for kind in ("math", "number", "text")]
     for question in samples:
         pack.preamble(pack.personas[0], question)
-        pack.task(question)
+        if question.text not in pack.task(question):
+            raise UsageError(f"prompt pack {pack.folder}: task.j2 leaves the question out")
         for replies in (shown, shown[:1], []):
             pack.debate(question, replies)

@@ -1,7 +1,6 @@
 """A run on disk. Everything else (tables, viewer, resume, tests) reads these files and nothing more.
 
     RUN/
-      run.json        what was asked for, resolved; written before the first debate
       items.jsonl     one `Item` a line: the questions with their golds; the agents never see it
       debates.jsonl   one `DebateRecord` a line, in the order they ended; no gold in it
       scores.jsonl    one `Score` a line, in the same order, so that tables need not read transcripts
@@ -14,9 +13,11 @@ writer, which holds the file's lock, cuts it off. One process writes a file at a
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import logging
 import os
+import stat
 import time
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from r2mad.errors import FileBusyError, StoreError
 from r2mad.types import SCHEMA, DebateRecord, Item
@@ -33,7 +35,8 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-DEBATES, ITEMS, SCORES, RUN = "debates.jsonl", "items.jsonl", "scores.jsonl", "run.json"
+BOM = b"\xef\xbb\xbf"
+DEBATES, ITEMS, SCORES = "debates.jsonl", "items.jsonl", "scores.jsonl"
 
 _adapters: dict[type, TypeAdapter[Any]] = {}
 
@@ -45,8 +48,15 @@ def _adapter(kind: type[R]) -> TypeAdapter[R]:
 
 
 def dump(record: Any) -> bytes:
-    """A record as one line of JSON, without the newline."""
-    return _adapter(type(record)).dump_json(record, by_alias=True)
+    """A record as one line of JSON, without the newline.
+
+    Raises:
+        StoreError: it holds something that JSON has no form for.
+    """
+    try:
+        return _adapter(type(record)).dump_json(record, by_alias=True)
+    except PydanticSerializationError as error:
+        raise StoreError(f"this {type(record).__name__} cannot be written: {error}") from error
 
 
 def load(kind: type[R], line: bytes | str, where: str = "a record") -> R:
@@ -91,9 +101,11 @@ def read(kind: type[R], path: Path) -> Iterator[R]:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 if not line.endswith(b"\n"):
-                    log.warning("%s, line %d: torn by a crash, passed over", path, number)
+                    log.warning("%s, line %d: not whole (a crash, or still being written); passed over", path, number)
                     return
-                yield load(kind, line, f"{path}, line {number}")
+                line = line.removeprefix(BOM) if number == 1 else line
+                if line.strip():  # a hand-edited file may have empty lines, and a mark at its start
+                    yield load(kind, line, f"{path}, line {number}")
     except FileNotFoundError:
         return
     except OSError as error:
@@ -148,7 +160,7 @@ class Writer(Generic[R]):
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._file = _open_to_append(path, os.O_RDWR)
         except OSError as error:
             raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
         try:
@@ -212,15 +224,21 @@ class Writer(Generic[R]):
     async def _sync_all(self) -> None:
         while self._waiting:
             batch, self._waiting = b"".join(self._waiting), []
-            await asyncio.to_thread(self._write, batch)
+            try:
+                await asyncio.to_thread(self._write, batch)
+            except StoreError:
+                self._waiting.clear()  # whoever came meanwhile is told of the failure with the others
+                raise
 
     def _write(self, data: bytes) -> None:
+        size = os.fstat(self._file).st_size
         try:
             view = memoryview(data)
             while view:
                 view = view[os.write(self._file, view) :]
             os.fsync(self._file)
         except OSError as error:
+            os.ftruncate(self._file, size)  # half a line would tear the file in the middle, and the disk may be full
             raise StoreError(f"{self.path}: cannot be written: {error.strerror}") from error
 
     async def drain(self) -> None:
@@ -246,6 +264,15 @@ class Writer(Generic[R]):
             self.close()
 
 
+def _open_to_append(path: Path, mode: int) -> int:
+    """Open a regular file; a pipe would make the program wait for its other end."""
+    file = os.open(path, mode | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return file
+
+
 def ensure_writable(path: Path) -> None:
     """Make the folder of a file and see that the file can be written, before any work is done for it.
 
@@ -254,7 +281,7 @@ def ensure_writable(path: Path) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644))
+        os.close(_open_to_append(path, os.O_RDWR))
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
 

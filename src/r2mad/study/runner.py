@@ -47,8 +47,8 @@ async def run_study(
     for method in chosen:  # a bad name or setting ends here, before anything is asked
         for item in items[:1]:
             table.prepare(item.question, method, seed=seed)
-    write_items(folder / ITEMS, items)
     async with Writer[DebateRecord](folder / DEBATES) as debates, Writer[Score](folder / SCORES) as scores:
+        write_items(folder / ITEMS, items)  # under the lock: a run that is refused must not change the other's items
         await _score_what_is_not(folder, items, scores)
         jobs = enumerate(_jobs(table, items, chosen, seed, finished(folder / DEBATES)))
 
@@ -93,13 +93,12 @@ def _jobs(table: Table, items: Sequence[Item], methods: Sequence[Method], seed: 
 async def _score_what_is_not(folder: Path, items: Sequence[Item], scores: Writer[Score]) -> None:
     """Grade debates that a crash left without a score."""
     known = {item.question.id: item for item in items}
+    ended = {head.id: head.stopped for head in read(Head, folder / DEBATES) if head.question.id in known}
     scored = {score.id: score.stopped for score in read(Score, folder / SCORES)}
-    for head in read(Head, folder / DEBATES):
-        if scored.get(head.id) == head.stopped or head.question.id not in known:
-            continue
-        record = latest(folder / DEBATES, only={head.id})[head.id]
-        await scores.append(await grade_async(record, known[head.question.id]))
-        scored[head.id] = record.stopped
+    missing = {id for id, stopped in ended.items() if scored.get(id) != stopped}
+    if missing:
+        for record in latest(folder / DEBATES, only=missing).values():
+            await scores.append(await grade_async(record, known[record.question.id]))
 
 
 async def _all(workers: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -1,0 +1,121 @@
+"""`r2mad demo`: the whole job on the starter set with the embedded model."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from r2mad.cli.common import DONE, LogLevel, log_to_stderr
+from r2mad.errors import UsageError
+from r2mad.settings import Settings, log_folder
+
+if TYPE_CHECKING:
+    from r2mad.study.demo import Line
+    from r2mad.study.scores import Score
+    from r2mad.types import DebateRecord, Item
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """What the demo can be told."""
+
+    model: str = "local/smollm2-135m"
+    """The model to run it on: the embedded one, or `openai/NAME` with --base-url."""
+    limit: int = 8
+    """Number of questions."""
+    seed: int = 1
+    """Two runs with the same seed on one machine give the same debates."""
+    log_dir: Path | None = None
+    """Folder for the records; a new folder below it for each run. A folder of your own user if not given."""
+    log_level: LogLevel = "warning"
+    """Least urgent events to print on stderr."""
+
+
+def demo(*, options: Annotated[DemoOptions, Parameter(name="*")] = DemoOptions()) -> int:
+    """Watch real agents debate real questions on this machine, without an endpoint or a key.
+
+    Fetches a small language model the first time (94 MB), runs cot, sc-3, vote and mad on a few questions of the
+    starter set, and prints what each came to and what it took. The model is very small: it is there to show the
+    machinery at work, not to measure what a method gains.
+    """
+    log_to_stderr(options.log_level)
+    if not 1 <= options.limit <= 40:
+        raise UsageError(f"--limit {options.limit} is out of range (1 to 40)")
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    folder = (options.log_dir or log_folder() / "demo") / stamp
+    asyncio.run(_run(options, folder))
+    return DONE
+
+
+async def _run(options: DemoOptions, folder: Path) -> None:
+    from r2mad.api import open_table
+    from r2mad.cli.show import show_answer, show_transcript
+    from r2mad.study.demo import handful, run_demo
+    from r2mad.study.records import DEBATES
+
+    begun = time.perf_counter()
+    items = handful(options.limit)
+    # The calls of one run are shared and kept in memory only, so a second run is a run and not a replay.
+    settings = Settings(cache=":memory:", max_connections=1 if options.model.startswith("local/") else 8)
+    async with open_table(options.model, settings) as table:
+        ready = time.perf_counter()
+        view = _Progress(items, ready)
+        lines, record = await run_demo(table, items, folder, seed=options.seed, announce=view.announce)
+    held = time.perf_counter()
+    print(f"\nOne debate in full: {record.question.text}\n")
+    show_transcript(record)
+    show_answer(record, folder / DEBATES)
+    print()
+    _print_table(lines)
+    print(f"\nTook {ready - begun:.1f} s to open the model and {held - ready:.1f} s for the debates.")
+    print(f"Records: {folder}")
+
+
+class _Progress:
+    """A line on stderr for each debate that ended, with an estimate of the end."""
+
+    def __init__(self, items: list[Item], start: float) -> None:
+        from r2mad.study.demo import METHODS, expected_calls
+
+        self._texts = {item.question.id: item.question.text for item in items}
+        self._debates, self._done = len(items) * len(METHODS), 0
+        self._calls, self._made = expected_calls(len(items)), 0
+        self._start = start
+
+    def announce(self, record: DebateRecord, score: Score) -> None:
+        self._done += 1
+        replies = [reply for one in record.rounds for reply in one.replies]
+        self._made += sum(not reply.cached for reply in replies)
+        spent = time.perf_counter() - self._start
+        # Debates that end early make fewer calls than foreseen, so this is an upper estimate.
+        left = spent / max(1, self._made) * max(0, self._calls - self._made) if self._done < self._debates else 0.0
+        text = self._texts[score.question]
+        mark = "right" if score.correct else "wrong" if score.answer is not None else "no answer"
+        print(
+            f"[{self._done}/{self._debates}, at most {left:.0f} s left] {score.method:<5} {text[:60]:<60} "
+            f"{score.answer or '-'} ({mark})",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _print_table(lines: list[Line]) -> None:
+    print(
+        "method  right  95 % interval  rescued  lost  no answer  calls  shared  prompt tokens, read  written  seconds"
+    )
+    for line in lines:
+        interval = f"{line.low:.0%} to {line.high:.0%}"
+        print(
+            f"{line.method:<6} {f'{line.right}/{line.debates}':>6}  {interval:>13}  {line.rescued:>7}  {line.lost:>4}  "
+            f"{f'{line.unparsed}/{line.replies}':>9}  {line.calls:>5}  {line.shared:>6}  {line.prompt_tokens:>13}, "
+            f"{line.prompt_tokens - line.cached_tokens:>4}  {line.completion_tokens:>7}  {line.seconds:>7.1f}"
+        )
+    print("rescued, lost: agents' answers that became right, or ceased to be, from one round to the next")
+    print("shared: calls that another method had made already; read: prompt tokens that were not in the server's cache")

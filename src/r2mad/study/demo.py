@@ -1,0 +1,119 @@
+"""The demo: the usual methods on a handful of starter questions, with what each came to and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from r2mad.api import Table
+from r2mad.study.datasets import load
+from r2mad.study.records import DEBATES, latest
+from r2mad.study.runner import Announce, run_study
+from r2mad.study.scores import Score, summarise
+from r2mad.study.stats import wilson
+from r2mad.types import DebateRecord, Item, total
+
+METHODS = ("cot", "sc-3", "vote", "mad")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One method's line of the table."""
+
+    method: str
+    right: int
+    debates: int
+    low: float
+    high: float
+    """Ends of Wilson's 95 % interval of the accuracy."""
+    lost: int
+    """Agents' answers that went from right to wrong from one round to the next."""
+    rescued: int
+    """Those that went from wrong, or from none, to right."""
+    unparsed: int
+    replies: int
+    calls: int
+    shared: int
+    """Of the calls, those that another method had made already."""
+    prompt_tokens: int
+    cached_tokens: int
+    """Of the prompt tokens, those that the server had still read."""
+    completion_tokens: int
+    seconds: float
+    """Time of the calls that were made for this method."""
+
+
+def handful(limit: int) -> list[Item]:
+    """The first `limit` test questions, taken from the groups in turn so that each is there."""
+    groups: dict[str, list[Item]] = {}
+    for item in load("starter:test"):
+        groups.setdefault(item.group, []).append(item)
+    # Two everyday questions for each of the others: they are what the embedded model can do.
+    queues = [groups["everyday"], groups["arithmetic"], groups["everyday"], groups["misconceptions"]]
+    queues += [groups["everyday"], groups["economics"], groups["everyday"], groups["engineering"]]
+    taken: list[Item] = []
+    while len(taken) < limit and any(queues):
+        for queue in queues:
+            if queue and len(taken) < limit:
+                taken.append(queue.pop(0))
+    return sorted(taken, key=lambda item: item.group)  # those of a kind together: their prompts begin alike
+
+
+async def run_demo(
+    table: Table, items: Sequence[Item], folder: Path, *, seed: int, announce: Announce | None = None
+) -> tuple[list[Line], DebateRecord]:
+    """Hold all methods' debates, and return the table and the debate most worth reading.
+
+    Raises:
+        StoreError: the folder cannot be written.
+    """
+    scores = await run_study(table, items, METHODS, folder, seed=seed, announce=announce)
+    records = latest(folder / DEBATES)
+    lines = [_line(name, [s for s in scores if s.method == name], records) for name in METHODS]
+    debates = [score for score in scores if score.method == "mad"]
+    liveliest = max(debates, key=lambda score: (len(score.grades), _flips(score), score.id))
+    return lines, records[liveliest.id]
+
+
+def _flips(score: Score) -> tuple[int, int]:
+    """(rescued, lost) over all agents and rounds of one debate."""
+    steps = [
+        (was, now)
+        for before, after in zip(score.grades, score.grades[1:], strict=False)
+        for was, now in zip(before, after, strict=True)
+    ]
+    rescued = sum(was != "1" and now == "1" for was, now in steps)
+    lost = sum(was == "1" and now != "1" for was, now in steps)
+    return rescued, lost
+
+
+def _line(method: str, scores: Sequence[Score], records: dict[str, DebateRecord]) -> Line:
+    summary = summarise(scores)
+    low, high = wilson(summary.correct, summary.debates)
+    replies = [reply for score in scores for one in records[score.id].rounds for reply in one.replies]
+    used = total(reply.usage for reply in replies)
+    made = [reply for reply in replies if not reply.cached]
+    flips = [_flips(score) for score in scores]
+    return Line(
+        method=method,
+        right=summary.correct,
+        debates=summary.debates,
+        low=low,
+        high=high,
+        lost=sum(lost for _, lost in flips),
+        rescued=sum(rescued for rescued, _ in flips),
+        unparsed=summary.unparsed,
+        replies=summary.replies,
+        calls=summary.calls,
+        shared=len(replies) - len(made),
+        prompt_tokens=used.prompt_tokens,
+        cached_tokens=used.cached_tokens,
+        completion_tokens=used.completion_tokens,
+        seconds=sum(reply.seconds for reply in made),
+    )
+
+
+def expected_calls(items: int) -> int:
+    """Calls that the demo makes at most: what the methods share is asked once."""
+    return items * (3 + 2 + 6)  # sc-3; agents 1 and 2 of round 0; two debate rounds of three agents
