@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help test test-quick lint format bench clean
+.PHONY: help demo test test-quick lint format bench clean
 
 help:  ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -15,6 +15,9 @@ $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,local]'
 	@touch $@
+
+demo: $(READY)  ## Watch a small language model debate on this machine (fetches 94 MB the first time).
+	$(BIN)/r2mad demo $(if $(LIMIT),--limit $(LIMIT))
 
 test: $(READY)  ## Run every test.
 	$(BIN)/python -m pytest
@@ -34,6 +37,7 @@ format: $(READY)  ## Format the code and mend what can be mended.
 
 bench: $(READY)  ## Measure what the client side costs against the ideal and against bare aiohttp.
 	$(BIN)/python benchmarks/orchestration.py
+	$(BIN)/python benchmarks/prefix.py
 
 clean:  ## Remove what the other targets made.
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

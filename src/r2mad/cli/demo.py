@@ -28,7 +28,7 @@ class DemoOptions:
 
     model: str = "local/smollm2-135m"
     """The model to run it on: the embedded one, or `openai/NAME` with --base-url."""
-    limit: int = 8
+    limit: int = 12
     """Number of questions."""
     seed: int = 1
     """Two runs with the same seed on one machine give the same debates."""
