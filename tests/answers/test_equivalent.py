@@ -318,3 +318,19 @@ def test_no_answer_is_equivalent_to_nothing(kind: AnswerKind) -> None:
     assert not equivalent(None, None, kind)
     assert not equivalent(None, "A", kind)
     assert not equivalent("", None, kind)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (r"\sqrt[3]{2^{366}}", "2^{122}", True),  # beyond what floating point tells apart
+        ("8^{122/3}", "2^{122}", True),
+        (r"\sqrt[3]{10^{-39}}", "10^{-13}", True),
+        (r"\sqrt[3]{2^{366}+1}", "2^{122}", False),
+        ("1e3", "1000", True),
+        ("1.5e-3", "0.0015", True),
+        ("2e", "e+e", True),  # but not every e is an exponent's
+    ],
+)
+def test_exact_roots_and_exponents(a: str, b: str, same: bool) -> None:
+    assert equivalent(a, b, "math") == equivalent(b, a, "math") == same

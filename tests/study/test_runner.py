@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from r2mad.api import Table, open_table
-from r2mad.errors import StoreError
+from r2mad.errors import EndpointError, StoreError
 from r2mad.models.fake_server import FakeServer
 from r2mad.models.fake_server import Settings as FakeSettings
 from r2mad.models.scripted import ScriptedModel
@@ -84,3 +84,16 @@ async def test_only_the_scores_that_were_asked_for_come_back(tmp_path: Path) -> 
         ("cot", 3, "made/0"), ("cot", 3, "made/1"),
     ]  # fmt: skip
     assert len(list(read(Score, tmp_path / SCORES))) == 9
+
+
+@pytest.mark.parametrize("settings", [FakeSettings(api_key="right"), FakeSettings(model="other")])
+async def test_a_run_that_an_endpoint_refuses_ends_at_once(tmp_path: Path, settings: FakeSettings) -> None:
+    """A wrong key is not tried a thousand times; what was refused is on record, and is asked again on resume."""
+    items = [Item(Question(f"Question {n}?", ("this", "that"), id=f"q/{n}"), "A") for n in range(200)]
+    async with FakeServer(settings) as server:
+        wide = Settings(base_url=server.base_url, cache=":memory:", max_connections=4)
+        async with open_table("openai/fake", wide) as table:
+            with pytest.raises(EndpointError, match=r"401|404"):
+                await run_study(table, items, ["cot"], tmp_path, seed=1)
+        assert len(server.log) < 30
+    assert 1 <= len(latest(tmp_path / DEBATES)) < 30

@@ -29,6 +29,7 @@ _PADDING = re.compile(
 )
 _DISPLAY = re.compile(r"\s{0,8}(\$\$|\\\[|\$|\\\()\s{0,8}")
 _CLOSER = {"$$": "$$", "\\[": "\\]", "$": "$", "\\(": "\\)"}
+_THIN_SPACE = re.compile(r"(?:\\[,;:! ])+(?=\.?$)")  # \, and its like at the end: a space of LaTeX, not a backslash
 _EDGES = " \t\r\n*_`"
 _QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
 
@@ -67,7 +68,7 @@ def tidy(text: str) -> str:
     """Without markdown, quotes and mathematics' dollars around it, padding words before it and a stop after it."""
     for _ in range(8):  # markdown in quotes in mathematics ...: nobody nests deeper
         before = text
-        text = text.strip(_EDGES).rstrip(",;:")
+        text = _THIN_SPACE.sub("", text.strip(_EDGES)).rstrip(",;:")
         if text.endswith(".") and not re.search(r"(?:\b[A-Za-z]\.){2}$|\.\.$", text):
             text = text[:-1]
         for opener, closer in (*_QUOTES.items(), ("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")):

@@ -183,8 +183,8 @@ def _power(base: Value, exponent: Value) -> Value:
     if mpmath.im(number) == 0 and mpmath.re(number) < 0 and power.denominator % 2 and power.denominator < 100:
         root = mpmath.power(-mpmath.re(number), _inexact(power))  # the real root, which answers mean by (-8)^{1/3}
         return -root if power.numerator % 2 else root
-    if exact is not None and exact > 0 and power.denominator == 2:
-        roots = [_square_root(exact.numerator), _square_root(exact.denominator)]
+    if exact is not None and exact > 0 and power.denominator < 100:
+        roots = [_whole_root(part, power.denominator) for part in (exact.numerator, exact.denominator)]
         if None not in roots:
             return _power(Fraction(roots[0] or 0, roots[1] or 1), Fraction(power.numerator))
     return mpmath.power(number, _inexact(power))
@@ -196,9 +196,16 @@ def _check_size(base: Fraction, exponent: int) -> None:
         raise OverflowError("too large a power")
 
 
-def _square_root(value: int) -> int | None:
-    root = math.isqrt(value)
-    return root if root * root == value else None
+def _whole_root(value: int, degree: int) -> int | None:
+    """The root of a positive integer if it is one, found by halving: exact where floating point is not."""
+    low, high = 1, 1 << (value.bit_length() // degree + 1)
+    while low < high:
+        middle = (low + high) // 2
+        if middle**degree < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low**degree == value else None
 
 
 def _factorial(value: Value) -> Value:

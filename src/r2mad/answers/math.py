@@ -17,6 +17,9 @@ from r2mad.answers._words import folded
 
 _INTEGER = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)"
 _DECIMAL = re.compile(rf"([+-]?)({_INTEGER}(?:\.[0-9]*)?|\.[0-9]+)")
+_SCIENTIFIC = re.compile(
+    r"[-+\u2212]?[0-9]{1,30}(?:\.[0-9]{1,30})?[eE][-+\u2212]?[0-9]{1,3}"
+)  # 1.5e-3, as programs write it
 _QUOTIENT = re.compile(
     r"([+-]?)(?:\\[dt]?frac ?\{([0-9]+)\} ?\{([0-9]+)\}|([0-9]+) ?/ ?([0-9]+)|\\[dt]?frac ?([0-9]) ?([0-9]))"
 )
@@ -89,6 +92,9 @@ def rational(text: str) -> Fraction | None:
     if match:
         value = Fraction(match[2].replace(",", "").rstrip(".") or "0")
         return -value if match[1] == "-" else value
+    match = _SCIENTIFIC.fullmatch(text)
+    if match:
+        return Fraction(match[0].replace("\u2212", "-"))
     match = _QUOTIENT.fullmatch(text)
     if match:
         top, bottom = (int(part) for part in match.groups()[1:] if part is not None)

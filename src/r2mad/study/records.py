@@ -20,6 +20,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -238,13 +239,14 @@ class Writer(Generic[R]):
                 view = view[os.write(self._file, view) :]
             os.fsync(self._file)
         except OSError as error:
-            os.ftruncate(self._file, size)  # half a line would tear the file in the middle, and the disk may be full
+            with suppress(OSError):  # half a line would tear the file in the middle; the next writer cuts it otherwise
+                os.ftruncate(self._file, size)
             raise StoreError(f"{self.path}: cannot be written: {error.strerror}") from error
 
     async def drain(self) -> None:
-        """Wait for what is still being written."""
+        """Wait for what is still being written. A failure was told to those whose records it took."""
         if self._flush is not None:
-            await asyncio.shield(self._flush)
+            await asyncio.wait([self._flush])
 
     def close(self) -> None:
         """Let go of the file and its lock. Safe to call twice."""

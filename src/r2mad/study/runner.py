@@ -10,7 +10,7 @@ from typing import Any
 
 from r2mad import engine
 from r2mad.api import Table
-from r2mad.errors import UsageError
+from r2mad.errors import AuthenticationError, EndpointError, ModelNotFoundError, UsageError
 from r2mad.method import Method
 from r2mad.methods import find_method
 from r2mad.models import place
@@ -18,6 +18,9 @@ from r2mad.scene import Scene
 from r2mad.study.records import DEBATES, ITEMS, SCORES, Head, Writer, finished, latest, read, write_items
 from r2mad.study.scores import Score, grade_async, latest_scores
 from r2mad.types import DebateRecord, Item
+
+USELESS = {kind.kind for kind in (EndpointError, AuthenticationError, ModelNotFoundError)}
+"""Kinds of failure that are the endpoint's for good, and not a call's."""
 
 Announce = Callable[[DebateRecord, Score], None]
 """Called when a debate is on disk, and not before."""
@@ -39,6 +42,7 @@ async def run_study(
 
     Raises:
         UsageError: an unknown method, a bad setting, two items with one id; nothing was asked.
+        EndpointError: the endpoint refuses every call alike (a wrong key, no such model); the rest was not asked.
         StoreError: the folder cannot be written, is being written by another process, or is damaged.
     """
     if len({item.question.id for item in items}) < len(items):
@@ -62,6 +66,7 @@ async def run_study(
                 await scores.append(score)
                 if announce:
                     announce(record, score)
+                _stop_if_useless(record)
 
         await _all(work() for _ in range(table.settings.max_connections))
     wanted = {
@@ -88,6 +93,13 @@ def _jobs(table: Table, items: Sequence[Item], methods: Sequence[Method], seed: 
             scene, sized = table.prepare(item.question, method, seed=seed)
             if engine.debate_id(scene, sized) not in done:
                 yield _Job(scene, sized, item)
+
+
+def _stop_if_useless(record: DebateRecord) -> None:
+    """End a run whose every further call would be refused as this debate's were."""
+    kinds = {why.kind for _, _, why in record.failures}
+    if record.stopped == "failed" and kinds and kinds <= USELESS:
+        raise EndpointError(f"the run ends here, since it would go on like this: {record.failures[0][2].message}")
 
 
 async def _score_what_is_not(folder: Path, items: Sequence[Item], scores: Writer[Score]) -> None:
