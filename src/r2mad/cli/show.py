@@ -85,7 +85,8 @@ class LiveView:
         self._say(f"  round {index}  {name}: {answer}  ({size})", COLOURS[reply.agent % len(COLOURS)])
         said = printable(spoken(reply.text))
         if len(said) > 2 * EXCERPT + 3:
-            said = f"{said[:EXCERPT]} … {said[-EXCERPT:]}"
+            start, end = said[:EXCERPT].rsplit(" ", 1)[0], said[-EXCERPT:].split(" ", 1)[-1]
+            said = f"{start} … {end}"
         self._say(f"    {said}", "dim")
 
     def _show_round(self, settled: Round) -> None:
