@@ -24,7 +24,7 @@ def test_the_tiny_pack_shows_by_example_what_the_parser_reads() -> None:
         assert len(shown) == 4
         for ask, answer in zip(asked, shown, strict=True):
             options = [line.removeprefix("- ") for line in ask.splitlines() if line.startswith("- ")]
-            assert extract(answer, question.kind or "text", options) is not None
+            assert extract(answer, question.kind, options) is not None
     assert pack.debate(CHOICE, [ShownReply("second", "…", answer="B"), ShownReply("third", "…")]).startswith(
         "Answer: second thing\nWhich one?"
     )

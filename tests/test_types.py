@@ -21,7 +21,7 @@ from r2mad.types import Failure, Question, Usage, clean, digest
         ({"text": "q", "options": ["one", "one"]}, "the same"),
         ({"text": "q", "options": [str(n) for n in range(27)]}, "at most 26"),
         ({"text": "q", "kind": "choice"}, "needs options"),
-        ({"text": "q", "options": ["a", "b"], "kind": "text"}, "only a choice question"),
+        ({"text": "q", "options": ["a", "b"], "kind": "math"}, "only a choice question"),
         ({"text": "q", "kind": "essay"}, "no such kind"),
     ],
 )

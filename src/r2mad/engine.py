@@ -100,7 +100,7 @@ def _over(scene: Scene, method: Method, rounds: Sequence[Round]) -> Stopped | No
 
 async def _settle(scene: Scene, unsettled: Round) -> tuple[Round, Tally]:
     """Count a round's answers: each reply learns its class, the round its consensus (Eq. 5)."""
-    count = await tally_async([reply.answer for reply in unsettled.replies], scene.question.kind or "text")
+    count = await tally_async([reply.answer for reply in unsettled.replies], scene.question.kind)
     labelled = zip(unsettled.replies, count.labels, strict=True)
     settled = replace(
         unsettled,

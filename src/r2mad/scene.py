@@ -170,7 +170,7 @@ class Scene:
         )
 
     async def _extract(self, text: str) -> str | None:
-        kind, options = self.question.kind or "text", self.question.options
+        kind, options = self.question.kind, self.question.options
         if len(text) > 50_000:  # tens of milliseconds: other debates should not wait for it
             return await asyncio.to_thread(extract, text, kind, options)
         return extract(text, kind, options)

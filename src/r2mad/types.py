@@ -60,18 +60,18 @@ class Question:
     Args:
         text: the question itself.
         options: the options' texts in order, or nothing for an open question.
-        kind: how answers are read and compared; `choice` if there are options, else `text`.
+        kind: how answers are read and compared. A question with options is a `choice`, whatever else is not said.
         id: identity in records; a digest of text and options if not given. Texts recur with other options, so
             both count.
 
     Raises:
         BadQuestionError: no text, one option only, an empty option, two options alike, more than 26, or options
-            on a question whose kind is not `choice` (and the reverse).
+            on a question of another kind (and the reverse).
     """
 
     text: str
     options: tuple[str, ...] = ()
-    kind: AnswerKind | None = None
+    kind: AnswerKind = "text"
     id: str = ""
 
     def __post_init__(self) -> None:
@@ -82,7 +82,8 @@ class Question:
             raise BadQuestionError("a question's text is one text, and its options are a sequence of texts")
         set_(self, "text", clean(self.text))
         set_(self, "options", tuple(clean(option) for option in self.options or ()))
-        set_(self, "kind", self.kind or ("choice" if self.options else "text"))
+        if self.kind == "text" and self.options:
+            set_(self, "kind", "choice")
         set_(self, "id", clean(self.id) or digest([self.text, list(self.options)]))
         problem = _question_problem(self)
         if problem:

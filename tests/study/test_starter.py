@@ -17,7 +17,7 @@ def test_every_row_is_a_question_with_an_answer_of_its_kind() -> None:
     assert len({(item.question.text, item.question.options) for item in items}) == len(items)
     for item in items:
         question = item.question
-        kind = question.kind or "text"
+        kind = question.kind
         if kind == "choice":
             assert item.gold in question.letters
             assert len(question.options) == 4

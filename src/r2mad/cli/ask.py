@@ -35,8 +35,8 @@ class AskOptions:
 
     option: Annotated[list[str], LIST] = field(default_factory=list)
     """An option of a choice question; give it once for each option, in order."""
-    kind: Literal["choice", "math", "number", "text"] | None = None
-    """How answers are read and compared: `choice` with options, else `text` unless you say."""
+    kind: Literal["choice", "math", "number", "text"] = "text"
+    """How answers are read and compared; with options it is `choice`."""
     method: str = "mad"
     """The debate method; see `r2mad methods`."""
     model: Annotated[list[str], LIST] = field(default_factory=list)

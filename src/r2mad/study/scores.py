@@ -44,7 +44,7 @@ class Score:
 
 
 def _right(answer: str | None, item: Item) -> bool:
-    return answer is not None and equivalent(answer, item.gold, item.question.kind or "text")
+    return answer is not None and equivalent(answer, item.gold, item.question.kind)
 
 
 def grade(record: DebateRecord, item: Item) -> Score:
