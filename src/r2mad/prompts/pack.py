@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from r2mad.errors import UnknownNameError, UsageError
@@ -181,7 +182,7 @@ def load_pack(name: str | Path) -> Pack:
     elif not folder.is_dir():
         raise UnknownNameError(f"no prompt pack {str(name)!r}: not a folder, and not one of {', '.join(pack_names())}")
     title, personas, examples = _read_manifest(folder)
-    environment = ImmutableSandboxedEnvironment(  # a pack may come from a stranger
+    environment = _Sandbox(  # a pack may come from a stranger
         loader=jinja2.FileSystemLoader([folder, BASE]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -193,6 +194,16 @@ def load_pack(name: str | Path) -> Pack:
     pack = Pack(title, personas, folder, _digest(folder), examples, environment)
     _try_out(pack)
     return pack
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Jinja's sandbox, and no powers either: `9**9**9` is a program that never ends."""
+
+    intercepted_binops = frozenset({"**"})
+
+    def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:
+        """Refuse."""
+        raise SecurityError(f"{operator} has no place in a prompt")
 
 
 def _read_manifest(folder: Path) -> tuple[str, tuple[Persona, ...], tuple[Example, ...]]:
