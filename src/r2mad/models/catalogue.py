@@ -328,6 +328,7 @@ def _pip_says(text: str) -> str:
 
 def _from_hub(entry: Entry, folder: Path, place: Path) -> tuple[Path, str | None]:
     """Fetch a file of a repository; an interrupted download goes on where it was."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read when the client is imported; we tell nobody anything
     try:
         from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
         from huggingface_hub.errors import HfHubHTTPError
