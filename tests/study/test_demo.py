@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from r2mad.api import open_table
+from r2mad.cli.demo import _Progress
 from r2mad.cli.main import main
 from r2mad.models.scripted import ScriptedModel
 from r2mad.settings import Settings
@@ -69,10 +70,20 @@ def test_a_demo_without_any_reply_is_incomplete(
     assert "127.0.0.1:9" in capsys.readouterr().err
 
 
-def test_nothing_that_a_model_answers_steers_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    evil = "scripted/always-B\x1b"  # refused as a name; so it goes in through the progress line itself
-    assert main(["demo", "--model", evil, "--limit", "1", "--log-dir", str(tmp_path)]) == 2
-    assert "\x1b" not in capsys.readouterr().err
+async def test_nothing_that_a_model_answers_steers_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items = [item for item in handful(8) if item.group == "everyday"][:1]
+    model = ScriptedModel(lambda request: "Answer: \x1b[31m\x1b]0;pwn\x07")
+    async with open_table(model, Settings(cache=":memory:", prompts="tiny")) as table:
+        scores = await run_study(table, items, ["cot"], tmp_path, seed=1)
+    (record,) = latest(tmp_path / DEBATES).values()
+    assert "\x1b" in (scores[0].answer or "")
+    _Progress(items, 0.0).announce(record, scores[0])
+    shown = capsys.readouterr().err
+    assert shown.endswith("(wrong)\n")
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
 
 
 async def test_flips_are_counted_both_ways(tmp_path: Path) -> None:

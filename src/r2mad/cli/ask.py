@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from r2mad.cli.common import DONE, INCOMPLETE, INTERRUPTED, LogLevel, complain, log_to_stderr, print_bytes
+from r2mad.cli.common import DONE, INCOMPLETE, INTERRUPTED, LogLevel, complain, fetch_local, log_to_stderr, print_bytes
 from r2mad.errors import StoreError, UsageError
 from r2mad.settings import Settings, home_expanded, log_folder
 
@@ -76,11 +76,7 @@ def ask(
         raise UsageError(
             "no model given: --model openai/NAME (and --base-url for a server of your own), or R2MAD_MODEL"
         )
-    for name in options.model:
-        if name.startswith("local/"):  # before the event loop, where Ctrl-C would wait for the download
-            from r2mad.models.catalogue import pull
-
-            pull(name.removeprefix("local/"), lambda line: print(line, file=sys.stderr, flush=True))
+    fetch_local(options.model)
     seed = secrets.randbelow(2**31) if options.seed is None else options.seed
     try:
         record, kept = asyncio.run(_hold(asked, replace(options, seed=seed), settings))

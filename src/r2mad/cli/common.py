@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import unicodedata
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Literal
 
@@ -31,6 +32,19 @@ def printable(text: str) -> str:
     """`text` on one line, without anything that could steer a terminal."""
     line = re.sub(r"\s+", " ", text).strip()
     return "".join(sign if sign in JOINERS or unicodedata.category(sign) not in STEERING else "\ufffd" for sign in line)
+
+
+def fetch_local(models: Iterable[str]) -> None:
+    """Pull the models that run in this process, before the event loop begins: in it Ctrl-C would wait for a download.
+
+    Raises:
+        R2madError: see `r2mad.models.catalogue.pull`.
+    """
+    for name in models:
+        if name.startswith("local/"):
+            from r2mad.models.catalogue import pull
+
+            pull(name.removeprefix("local/"), lambda line: print(line, file=sys.stderr, flush=True))
 
 
 def complain(line: str) -> None:

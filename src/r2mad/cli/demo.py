@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from r2mad.cli.common import DONE, INCOMPLETE, LogLevel, complain, log_to_stderr, printable
+from r2mad.cli.common import DONE, INCOMPLETE, LogLevel, complain, fetch_local, log_to_stderr, printable
 from r2mad.errors import UsageError
 from r2mad.settings import Settings, home_expanded, log_folder
 
@@ -48,10 +48,7 @@ def demo(*, options: Annotated[DemoOptions, Parameter(name="*")] = DemoOptions()
     log_to_stderr(options.log_level)
     if not 1 <= options.limit <= 40:
         raise UsageError(f"--limit {options.limit} is out of range (1 to 40)")
-    if options.model.startswith("local/"):  # before the event loop, where Ctrl-C would wait for the download
-        from r2mad.models.catalogue import pull
-
-        pull(options.model.removeprefix("local/"), lambda line: print(line, file=sys.stderr, flush=True))
+    fetch_local([options.model])
     parent = (home_expanded(options.log_dir) if options.log_dir else log_folder()) / "demo"
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     return asyncio.run(_run(options, parent / stamp))

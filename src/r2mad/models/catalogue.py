@@ -19,6 +19,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TextIO
 from urllib.parse import quote
@@ -235,7 +236,13 @@ def pull(name: str, say: Say = lambda line: None) -> Path:
 
 
 def hash_of(path: Path) -> str:
-    """The sha256 of a file."""
+    """The sha256 of a file; read once for as long as its size and time stay the same, since models are large."""
+    state = path.stat()
+    return _hash(path, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _hash(path: Path, size: int, changed: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
