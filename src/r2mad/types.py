@@ -11,7 +11,14 @@ import json
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
+    """Embeddings: unit vectors along the last axis, in single precision."""
 
 AnswerKind = Literal["choice", "math", "number", "text"]
 """How an answer is read and compared: an option's letter, a formula, a number, or words."""
@@ -278,11 +285,13 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """One case that an agent was given from its memory."""
+    """One case that an agent was given from its memory, or that it was chosen from."""
 
     case: str
     similarity: float
-    reward: float
+    """To the debate state, or to the question where the policy goes by that; rounded to 1e-6."""
+    reward: float | None
+    """r_i(e); None where it is not known, which counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +306,10 @@ class View:
     trade_off: float | None = None
     candidates: tuple[Retrieved, ...] = ()
     retrieved: tuple[Retrieved, ...] = ()
+    """The cases that were chosen, in order of choice; shown to the agent unless the method only weighs by them."""
     peers: tuple[Peer, ...] = ()
+    forgot: Failure | None = None
+    """Why nothing could be retrieved, where the embedder failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +322,9 @@ class Round:
     replies: tuple[Reply, ...]
     views: tuple[View, ...] = ()
     summary: str | None = None
+    """h^(t), made only if a later round needs it."""
+    plain: str | None = None
+    """Why the summary is the plain line that the tally gives and not a model's; None where it is a model's."""
     candidates: tuple[Reply, ...] = ()
     """The whole pool of a diverse opening; empty where every reply was kept."""
     undecided: tuple[str, ...] = ()
@@ -331,6 +346,9 @@ class MemoryInfo:
 
     url: str
     version: str
+    """A digest of everything in it: the same debates with the same outcomes have the same version anywhere."""
+    cases: int = 0
+    """How many cases the agents of this debate had in it; with none the debate ran as it would without a memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +390,76 @@ class DebateRecord:
     def failures(self) -> tuple[tuple[int, int, Failure], ...]:
         """Every failed reply as (round, agent, why)."""
         return tuple((r.index, z.agent, z.error) for r in self.rounds for z in r.replies if z.error)
+
+
+Form = Literal["paper", "official"]
+"""How a debate state is written down before it is embedded (Eq. 4): as the paper defines it, or as the authors' scripts
+do, without the consensus. A memory's states are all of one form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a finished debate turned out, as far as anybody knows."""
+
+    source: str
+    """Who says so: `gold`, `verifier:provider/name`, `python:NAME`, `feedback`, or a word of the caller's."""
+    rewards: tuple[float | None, ...]
+    """r_i, one an agent: 1 if its last answer is right, 0 if not, a value between, or None where it is not known."""
+    correct: tuple[tuple[bool | None, ...], ...]
+    """ζ_i^(t), one row a round and one column an agent: whether that reply is right; None where it is not known."""
+    answer: str | None = None
+    """y, the right answer, where it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A debate as a memory keeps it: once, with its outcome and every vector that retrieval needs."""
+
+    record: DebateRecord
+    outcome: Outcome
+    question: Vectors
+    """Of the question with its options, shape [d]."""
+    replies: Vectors
+    """Of every reply as it was shown, shape [rounds, agents, d]; zeros for a reply that failed or said nothing."""
+    states: dict[tuple[int, int], Vectors]
+    """s_i^(t) by (t, i), t > 0, shape [d] each: one for every case. A reply that failed is no experience."""
+    added: str = ""
+    """When, UTC, ISO 8601; the store says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """e_i^(t), Eq. 6: what agent i lived through in round t of a debate that is over; a reference into that debate."""
+
+    debate: Remembered
+    round: int
+    """t, above 0."""
+    seat: int
+    """i, the agent's place in that debate."""
+
+    @property
+    def id(self) -> str:
+        """The case's name: a hash of (debate, round, agent)."""
+        return case_id(self.debate.record.id, self.round, self.seat)
+
+    @property
+    def reward(self) -> float | None:
+        """r_i(e)."""
+        return self.debate.outcome.rewards[self.seat]
+
+    def seat_of(self, name: str) -> int | None:
+        """Where the agent of that name sat in this case's debate; None if it was not there."""
+        return next((seat for seat, agent in enumerate(self.debate.record.agents) if agent.name == name), None)
+
+
+def case_id(debate: str, round_index: int, seat: int) -> str:
+    """The name of a case: 16 hexadecimal digits that depend on nothing but (debate, round, agent)."""
+    return digest([debate, round_index, seat])
+
+
+def question_key(question: Question) -> str:
+    """What makes two questions the same wherever they come from: text and options, and not their ids."""
+    return digest([question.text, list(question.options)])
 
 
 def total(usages: Iterable[Usage]) -> Usage:

@@ -24,13 +24,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
+from typing import Generic, TypeVar
 
 from r2mad.errors import FileBusyError, StoreError
-from r2mad.types import SCHEMA, DebateRecord, Item
+from r2mad.serial import dump, load
+from r2mad.types import DebateRecord, Item
+
+__all__ = [
+    "DEBATES",
+    "ITEMS",
+    "SCORES",
+    "Head",
+    "Writer",
+    "dump",
+    "ensure_writable",
+    "finished",
+    "latest",
+    "load",
+    "read",
+    "write_items",
+]
 
 log = logging.getLogger(__name__)
 
@@ -38,58 +51,6 @@ R = TypeVar("R")
 
 BOM = b"\xef\xbb\xbf"
 DEBATES, ITEMS, SCORES = "debates.jsonl", "items.jsonl", "scores.jsonl"
-
-_adapters: dict[type, TypeAdapter[Any]] = {}
-
-
-def _adapter(kind: type[R]) -> TypeAdapter[R]:
-    if kind not in _adapters:
-        _adapters[kind] = TypeAdapter(kind)
-    return _adapters[kind]
-
-
-def dump(record: Any) -> bytes:
-    """A record as one line of JSON, without the newline.
-
-    Raises:
-        StoreError: it holds something that JSON has no form for.
-    """
-    try:
-        return _adapter(type(record)).dump_json(record, by_alias=True)
-    except PydanticSerializationError as error:
-        raise StoreError(f"this {type(record).__name__} cannot be written: {error}") from error
-
-
-def load(kind: type[R], line: bytes | str, where: str = "a record") -> R:
-    """Read one record back.
-
-    Raises:
-        StoreError: not such a record, or one of a newer schema; the message begins with `where`.
-    """
-    try:
-        record = _adapter(kind).validate_json(line)
-    except ValidationError as error:
-        _refuse_newer(line, where)
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(step) for step in first["loc"]) or "the line"
-        raise StoreError(f"{where}: not a {kind.__name__}: {place}: {first['msg']}") from error
-    if isinstance(record, DebateRecord) and record.schema > SCHEMA:
-        _refuse_newer(line, where)
-    return record
-
-
-@dataclass(frozen=True, slots=True)
-class _Version:
-    schema: int = SCHEMA
-
-
-def _refuse_newer(line: bytes | str, where: str) -> None:
-    try:
-        found = _adapter(_Version).validate_json(line).schema
-    except ValidationError:
-        return  # not even an object: the caller has a better word for it
-    if found > SCHEMA:
-        raise StoreError(f"{where}: schema {found} is newer than this r2mad knows ({SCHEMA}); update it")
 
 
 def read(kind: type[R], path: Path) -> Iterator[R]:
