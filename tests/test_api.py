@@ -97,7 +97,7 @@ async def test_a_callers_model_is_not_closed_and_ours_is() -> None:
 def test_public_names() -> None:
     assert r2mad.__all__ == [
         "DebateRecord", "Item", "METHODS", "Method", "ModelError", "Question", "R2madError", "Reply", "Round",
-        "StoreError", "UsageError", "debate", "debate_sync", "__version__",
+        "StoreError", "UsageError", "debate", "debate_sync", "open_memory", "__version__",
     ]  # fmt: skip
     for name in r2mad.__all__:
         assert getattr(r2mad, name) is not None

@@ -1,6 +1,6 @@
 """The engine against scripted agents: what is asked, what is shown, how a debate ends, what failures do to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -16,6 +16,7 @@ from r2mad.methods import find_method
 from r2mad.models.scripted import ScriptedModel
 from r2mad.opening import Independent
 from r2mad.prompts import Persona, load_pack
+from r2mad.retrieval import Recall
 from r2mad.scene import Agent, Ledger, Scene, nobody
 from r2mad.skew import Shown
 from r2mad.types import DebateRecord, Peer, Question, Reply, Request, Round, Sampling
@@ -301,7 +302,7 @@ class _Sure:
 
     agent: int
 
-    async def __call__(self, scene: Scene, previous: Round, shown: Shown) -> Shown:
+    async def __call__(self, scene: Scene, previous: Round, shown: Shown, recalled: Sequence[Recall]) -> Shown:
         def labelled(peer: Peer) -> Peer:
             return replace(peer, label="high" if peer.agent == self.agent else None)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from r2mad.errors import R2madError as R2madError
     from r2mad.errors import StoreError as StoreError
     from r2mad.errors import UsageError as UsageError
+    from r2mad.memory import open_memory as open_memory
     from r2mad.method import Method as Method
     from r2mad.methods import METHODS as METHODS
     from r2mad.types import DebateRecord as DebateRecord
@@ -36,6 +37,7 @@ _HOMES = {
     "R2madError": "errors",
     "StoreError": "errors",
     "UsageError": "errors",
+    "open_memory": "memory",
     "Method": "method",
     "METHODS": "methods",
     "DebateRecord": "types",

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from r2mad import engine
+from r2mad.embed import DEFAULT, open_embedder
 from r2mad.errors import UsageError
+from r2mad.memory import open_memory
 from r2mad.method import Method
-from r2mad.methods import find_method
+from r2mad.methods import find_method, official
 from r2mad.models import ModelOptions, open_model
 from r2mad.models.cached import CachedModel, CallCache
+from r2mad.opening import Reminded
 from r2mad.prompts import Pack, load_pack, suggest_pack
-from r2mad.protocols import ChatModel, Observer
-from r2mad.scene import Agent, Ledger, Scene, nobody
+from r2mad.protocols import ChatModel, Embedder, MemoryStore, Observer
+from r2mad.scene import Agent, Ledger, Memory, Scene, nobody
 from r2mad.settings import Settings
 from r2mad.types import DebateRecord, Question, Suggestions
 
@@ -30,6 +33,7 @@ async def debate(
     *,
     method: str | Method = "mad",
     model: Models,
+    memory: str | MemoryStore | None = None,
     seed: int | None = None,
     observe: Observer | None = None,
     **settings: Any,
@@ -40,6 +44,7 @@ async def debate(
         question: what to answer; a string is an open question whose answer is a few words.
         method: a method's name (see `r2mad.methods.METHODS`) or a composition of your own.
         model: `provider/name`, a `ChatModel`, or a sequence of them, one an agent (fewer are taken in turn).
+        memory: `sqlite:PATH`, or a store that `open_memory` opened; methods with experience need one.
         seed: makes the debate repeatable; a fresh one is drawn, and recorded, if not given.
         observe: called with (round, `Reply`) as replies come and with (round, `Round`) as rounds end.
         **settings: any field of `r2mad.settings.Settings`.
@@ -49,12 +54,13 @@ async def debate(
 
     Raises:
         UsageError: an unknown name, a bad question or setting; nothing was asked.
-        StoreError: the cache file cannot be used.
+        StoreError: the cache file or the memory cannot be used.
+        ModelError: the memory's embedder cannot be reached.
     """
     asked = Question(question) if isinstance(question, str) else question
     if not isinstance(asked, Question):
         raise UsageError(f"a question is a text or a Question, not {type(asked).__name__}")
-    async with open_table(model, Settings().changed(**settings)) as table:
+    async with open_table(model, Settings().changed(**settings), memory) as table:
         return await table.hold(asked, method, seed=seed, observe=observe)
 
 
@@ -77,6 +83,19 @@ class Table:
 
     models: tuple[ChatModel, ...]
     settings: Settings
+    memory: Memory | None = None
+    """One snapshot for all its debates, so that a run is not changed by what is written meanwhile; see `refreshed`."""
+    store: MemoryStore | None = None
+
+    def refreshed(self) -> Table:
+        """The same table with the memory as it is now. May block while new cases are read.
+
+        Raises:
+            StoreError: the memory cannot be read.
+        """
+        if self.memory is None or self.store is None:
+            return self
+        return replace(self, memory=replace(self.memory, snapshot=self.store.snapshot()))
 
     async def hold(
         self, question: Question, method: str | Method, *, seed: int | None = None, observe: Observer | None = None
@@ -102,7 +121,9 @@ class Table:
             if "agents" not in chosen.adjustable:
                 raise UsageError(f"{chosen.name} has one agent, and {len(self.models)} models were given")
             agents = len(self.models)
-        chosen = chosen.sized(agents, settings.rounds)
+        chosen = _fitted(chosen.sized(agents, settings.rounds), settings)
+        if chosen.needs_memory and self.memory is None:
+            raise UsageError(f"{chosen.name} needs a memory: --memory sqlite:PATH (`r2mad remember` builds one)")
         if len(self.models) > chosen.agents:
             raise UsageError(f"{len(self.models)} models for {chosen.agents} agents")
         suggested = [getattr(model, "suggestions", None) or Suggestions() for model in self.models]
@@ -112,7 +133,20 @@ class Table:
             for index, persona in enumerate(pack.roster(chosen.agents))
         )
         drawn = secrets.randbelow(2**31) if seed is None else seed
-        return Scene(question, seated, pack, drawn, Ledger(settings.max_calls), observe or nobody), chosen
+        memory = self.memory if chosen.needs_memory else None
+        return Scene(question, seated, pack, drawn, Ledger(settings.max_calls), observe or nobody, memory), chosen
+
+
+def _fitted(method: Method, settings: Settings) -> Method:
+    """The method with the settings that concern what is remembered."""
+    if settings.compat == "official":
+        method = official(method)
+    changes = {name: value for name in ("k", "gamma") if (value := getattr(settings, name)) is not None}
+    if changes and method.retrieval:
+        method = replace(method, retrieval=replace(method.retrieval, **changes))
+    if changes and isinstance(method.opening, Reminded):
+        method = replace(method, opening=Reminded(replace(method.opening.retrieval, **changes)))
+    return method
 
 
 def _common_pack(suggested: Sequence[Suggestions]) -> str | None:
@@ -122,33 +156,87 @@ def _common_pack(suggested: Sequence[Suggestions]) -> str | None:
 
 
 @asynccontextmanager
-async def open_table(model: Models, settings: Settings) -> AsyncIterator[Table]:
-    """Open the models and the cache for any number of debates, and close them in the end.
+async def open_table(
+    model: Models, settings: Settings, memory: str | MemoryStore | None = None
+) -> AsyncIterator[Table]:
+    """Open the models, the cache and the memory for any number of debates, and close them in the end.
 
     Raises:
-        UsageError: no model, or an unknown one.
-        StoreError: the cache file cannot be used.
+        UsageError: no model, or an unknown one; a memory of another embedder.
+        StoreError: the cache file or the memory cannot be used.
+        ModelError: the memory's embedder cannot be reached.
     """
     names = [model] if isinstance(model, (str, ChatModel)) else list(model or ())
     if not names or not all(isinstance(name, (str, ChatModel)) for name in names):
         raise UsageError("no model given, or something that is neither provider/name nor a ChatModel")
     options = model_options(settings)
-    cache = CallCache(settings.cache_path, read_older=not settings.no_cache)
-    opened: list[ChatModel] = []
-    mine: list[ChatModel] = []  # models that the caller made are the caller's to close
-    try:
+    async with AsyncExitStack() as stack:
+        cache = stack.enter_context(CallCache(settings.cache_path, read_older=not settings.no_cache))
+        opened: list[ChatModel] = []
         for name in names:
             found = open_model(name, options) if isinstance(name, str) else name
             opened.append(CachedModel(found, cache))
-            if isinstance(name, str):
-                mine.append(found)
-        yield Table(tuple(opened), settings)
-    finally:
-        try:
-            for found in mine:
-                await found.aclose()
-        finally:
-            cache.close()
+            if isinstance(name, str):  # models that the caller made are the caller's to close
+                stack.push_async_callback(found.aclose)
+        table = Table(tuple(opened), settings)
+        if place := memory or settings.memory:
+            table = await _with_memory(table, place, stack)
+        yield table
+
+
+async def _with_memory(table: Table, place: str | MemoryStore, stack: AsyncExitStack) -> Table:
+    """The table with a snapshot of the memory, and the memory's own embedder."""
+    if isinstance(place, str):
+        store = await asyncio.to_thread(open_memory, place)
+        stack.callback(store.close)
+    else:
+        store = place
+    embedder = await open_embedding(table.settings, store.embedder)
+    stack.push_async_callback(embedder.aclose)
+    if embedder.name != store.embedder:
+        raise UsageError(
+            f"{store.url} was built with the embedder {store.embedder}, and {embedder.name} cannot read it: leave "
+            f"--embedder out, or export the memory and import it into a new one"
+        )
+    if store.form != table.settings.form:
+        wanted = "with" if store.form == "official" else "without"
+        raise UsageError(f"{store.url} holds states of the form {store.form!r}: run {wanted} --compat official")
+    snapshot = await asyncio.to_thread(store.snapshot)
+    return replace(table, memory=Memory(store.url, snapshot, embedder, store.form), store=store)
+
+
+async def open_embedding(settings: Settings, known: str | None = None) -> Embedder:
+    """The embedder of the settings, else the one called `known` (as a memory names it), else the embedded one; probed.
+
+    Raises:
+        UsageError: no such embedder, or a file that a memory's name does not tell.
+        ModelError: its endpoint cannot be reached.
+    """
+    name = settings.embedder or (DEFAULT if known is None else spec(known))
+    options = model_options(settings)
+    if settings.embedder_base_url:  # the model's key is not for another host
+        options = replace(options, base_url=settings.embedder_base_url, api_key=settings.embedder_api_key or "-")
+    elif settings.embedder_api_key:
+        options = replace(options, api_key=settings.embedder_api_key)
+    embedder = open_embedder(name, options)
+    try:
+        await embedder.dimension()
+    except BaseException:
+        await embedder.aclose()
+        raise
+    return embedder
+
+
+def spec(embedder: str) -> str:
+    """How to open the embedder that a memory names, such as `openai/bge-m3` for `openai/bge-m3/1024`.
+
+    Raises:
+        UsageError: it is a file, whose place only the user knows.
+    """
+    provider, _, rest = embedder.partition("/")
+    if provider == "gguf":
+        raise UsageError(f"the memory was built with {embedder}: say where that file is with --embedder gguf/PATH")
+    return f"{provider}/{rest.rpartition('/')[0]}" if provider == "openai" else provider
 
 
 def model_options(settings: Settings) -> ModelOptions:

@@ -1,7 +1,9 @@
 """The debate of the design's §4, as one function that reads like the papers. It knows objects only: no names, no files.
 
 round 0      every agent answers alone                                     `method.opening`
-round t > 0  every agent reads Z^(t-1) as `method.skew` shows it and replies in its `method.context`
+round t > 0  Z^(t-1) is summed up (h^(t-1), Eq. 4) if a part needs it      `summary.py`
+             every agent is reminded of cases like its state (Eq. 7, 8)    `method.retrieval`
+             every agent reads Z^(t-1) as `method.skew` shows it (Eq. 11) and replies in its `method.context`
 after each   answers are counted into classes; `method.stop` may end it
 at the end   `method.vote` turns the last round into the group's answer
 """
@@ -16,11 +18,14 @@ from datetime import UTC, datetime
 
 from r2mad.answers import Tally, spoken, tally_async
 from r2mad.context import Turn
+from r2mad.errors import ContextOverflowError, boundary
 from r2mad.method import Method
 from r2mad.prompts import ShownReply
+from r2mad.retrieval import Recall, Retrieval, reply_text
 from r2mad.scene import Scene
-from r2mad.skew import Shown, everyone
-from r2mad.types import AgentInfo, DebateRecord, Peer, Reply, Round, Stopped, View, digest
+from r2mad.skew import everyone
+from r2mad.summary import UNUSABLE, summed_up
+from r2mad.types import AgentInfo, DebateRecord, Failure, MemoryInfo, Peer, Reply, Round, Stopped, View, digest
 
 SILENCE = "(This participant gave no readable reply.)"
 """Shown in place of a reply that is nothing but cut-off reasoning."""
@@ -30,28 +35,38 @@ async def run(scene: Scene, method: Method) -> DebateRecord:
     """Hold one debate and return its record. A failed call degrades the debate; it is never raised from here.
 
     Args:
-        scene: the question, the agents (as many as the method has), the prompts, the seed and the ledger.
+        scene: the question, the agents (as many as the method has), the prompts, the seed, the ledger, the memory.
         method: the parts that make this debate the method it is.
     """
     started, clock = datetime.now(UTC), time.perf_counter()
+    identity, memory = debate_id(scene, method), await _remembered(scene, method)
+    retrieval = method.retrieval if memory and memory.cases else None  # nothing to remember: a plain debate
 
-    opened = await method.opening(scene)
+    opened = await method.opening(scene if memory and memory.cases else replace(scene, memory=None))
     last, count = await _settle(scene, Round(0, 0.0, opened.replies, opened.views, candidates=opened.pool))
     rounds, prompts = [last], [[scene.pack.task(scene.question)] for _ in scene.agents]
 
     while not (stopped := _over(scene, method, rounds)):
+        if retrieval or method.summarise:
+            last, _ = await asyncio.gather(summed_up(scene, rounds), _embed_ahead(scene, last, retrieval))
+            rounds[-1] = last
+        recalled = await retrieval(scene, last) if retrieval else ()
         shown = everyone(scene, last, own=method.context.own)
         for part in method.skew:
-            shown = await part(scene, last, shown)
+            shown = await part(scene, last, shown, recalled)
+        reminders = [retrieval.reminder(scene, recall) if retrieval else "" for recall in recalled]
         for agent, peers in enumerate(shown):
             prompts[agent].append(_debate_prompt(scene, last, agent, peers))
-        replies, views = await _speak(scene, method, prompts, rounds, shown)
-        last, count = await _settle(scene, Round(len(rounds), 0.0, replies, views))
+        answered = await _speak(scene, method, prompts, rounds, reminders)
+        views = tuple(
+            _view(view, shown[i], recalled[i] if recalled else Recall()) for i, (_, view) in enumerate(answered)
+        )
+        last, count = await _settle(scene, Round(len(rounds), 0.0, tuple(reply for reply, _ in answered), views))
         rounds.append(last)
 
     verdict = await method.vote(scene, last, count)
     return DebateRecord(
-        id=debate_id(scene, method),
+        id=identity,
         method=method.name,
         seed=scene.seed,
         question=scene.question,
@@ -63,27 +78,46 @@ async def run(scene: Scene, method: Method) -> DebateRecord:
         tie=bool(verdict.tied),
         tied=verdict.tied,
         stopped=stopped,
-        degraded=any(reply.error for one in rounds for reply in one.replies),
+        degraded=any(_hurt(one) for one in rounds),
         confidence=verdict.confidence,
         calls=scene.ledger.by_kind(),
         usage=dict(scene.ledger.usage),
         seconds=round(time.perf_counter() - clock, 6),
         started=started.isoformat(timespec="milliseconds"),
+        embedder=scene.memory.embedder.name if scene.memory and memory else None,
+        memory=memory,
     )
 
 
 def debate_id(scene: Scene, method: Method) -> str:
-    """What makes this debate this one: method and parts, agents, prompts, seed, question. Known before it is held.
+    """What makes this debate this one: method and parts, agents, prompts, seed, question, and the memory it reads.
 
-    A model counts by its name and not by its address, so a run can be resumed when its server has moved.
+    Known before it is held. A model counts by its name and not by its address, so a run can be resumed when its server
+    has moved; a memory by its content, so it can be resumed when that was copied.
     """
     agents = [[agent.persona.name, agent.model.name, asdict(agent.sampling)] for agent in scene.agents]
-    return digest([method.name, method.composition, agents, scene.pack.label, scene.seed, scene.question.id])
+    parts = [method.name, method.composition, agents, scene.pack.label, scene.seed, scene.question.id]
+    if scene.memory and method.needs_memory:
+        parts.append(scene.memory.snapshot.version)
+    return digest(parts)
 
 
 def roster(scene: Scene) -> tuple[AgentInfo, ...]:
     """The agents as records name them."""
     return tuple(AgentInfo(agent.persona.name, agent.model.name, agent.sampling) for agent in scene.agents)
+
+
+async def _remembered(scene: Scene, method: Method) -> MemoryInfo | None:
+    """The memory that this debate reads, if it reads one."""
+    if scene.memory is None or not method.needs_memory:
+        return None
+    return await asyncio.to_thread(scene.memory.info, scene.agents)  # a first look reads the agents' banks
+
+
+async def _embed_ahead(scene: Scene, last: Round, retrieval: Retrieval | None) -> None:
+    """Embed what is known already while the summary is being written; the retrieval then finds it in the cache."""
+    if retrieval and scene.memory:
+        await boundary(scene.memory.embedder.embed([reply_text(reply) for reply in last.replies]))
 
 
 def _over(scene: Scene, method: Method, rounds: Sequence[Round]) -> Stopped | None:
@@ -95,7 +129,16 @@ def _over(scene: Scene, method: Method, rounds: Sequence[Round]) -> Stopped | No
     if why := method.stop(rounds):
         return why
     # Half a round would waste what the whole ones cost: the group's answer is the last whole round's.
-    return None if scene.ledger.room(len(scene.agents)) else "partial"
+    return None if scene.ledger.room(len(scene.agents) + method.summarises) else "partial"
+
+
+def _hurt(one: Round) -> bool:
+    """Whether any call of a round failed: a reply's, the summary's, or the embedder's."""
+    return (
+        any(reply.error for reply in one.replies)
+        or (one.plain is not None and one.plain.kind != UNUSABLE)
+        or any(view.forgot for view in one.views)
+    )
 
 
 async def _settle(scene: Scene, unsettled: Round) -> tuple[Round, Tally]:
@@ -130,16 +173,40 @@ def _debate_prompt(scene: Scene, previous: Round, agent: int, peers: Sequence[Pe
 
 
 async def _speak(
-    scene: Scene, method: Method, prompts: Sequence[Sequence[str]], rounds: Sequence[Round], shown: Shown
-) -> tuple[tuple[Reply, ...], tuple[View, ...]]:
-    """One debate round: all agents reply at once, each in its own context."""
+    scene: Scene,
+    method: Method,
+    prompts: Sequence[list[str]],
+    rounds: Sequence[Round],
+    reminders: Sequence[str],
+) -> list[tuple[Reply, View]]:
+    """One debate round: all agents reply at once, each in its own context. A reminder stands before its prompt, which
+    is kept as it was sent; one that does not fit into the model's context is left out, and the view says so."""
     index = len(rounds)
 
     async def speak(agent: int) -> tuple[Reply, View]:
         turns: list[Turn] = [(prompts[agent][t], rounds[t].replies[agent]) for t in range(index)]
-        layouts = method.context.layouts(scene.preamble(agent), turns, prompts[agent][index])
-        reply, view = await scene.reply(agent, layouts, index)
-        return reply, replace(view, peers=shown[agent])
+        bare = prompts[agent][index]
+        layouts = list(method.context.layouts(scene.preamble(agent), turns, bare))
+        if not reminders or not reminders[agent]:
+            return await scene.reply(agent, layouts, index)
+        whole = prompts[agent][index] = f"{reminders[agent]}\n\n{bare}"
+        reminded = list(method.context.layouts(scene.preamble(agent), turns, whole))
+        reply, view = await scene.reply(agent, [*reminded, *layouts], index)
+        if view.trimmed < len(reminded):
+            return reply, view
+        prompts[agent][index] = bare
+        return reply, replace(view, forgot=Failure(ContextOverflowError.kind, "the cases did not fit into the context"))
 
-    answered = await asyncio.gather(*(speak(agent) for agent in range(len(scene.agents))))
-    return tuple(reply for reply, _ in answered), tuple(view for _, view in answered)
+    return await asyncio.gather(*(speak(agent) for agent in range(len(scene.agents))))
+
+
+def _view(view: View, peers: tuple[Peer, ...], recall: Recall) -> View:
+    """What the agent was sent, with what its filters and its memory made of it."""
+    return replace(
+        view,
+        trade_off=recall.trade_off,
+        candidates=recall.candidates,
+        retrieved=recall.retrieved,
+        peers=peers,
+        forgot=view.forgot or recall.forgot,
+    )

@@ -5,7 +5,8 @@ R2madError
 │   ├── UnknownNameError     no such method, provider, model, prompt pack, data set
 │   └── BadQuestionError     an empty question, a single option, two options alike
 ├── StoreError               a file of ours is damaged, too new, or cannot be written: exit code 1
-│   └── FileBusyError        another process is writing it
+│   ├── FileBusyError        another process is writing it
+│   └── MissingMemoryError   there is no memory at that place yet
 └── ModelError               one call to a model failed; inside a debate it becomes `Reply.error`
     ├── EndpointError        the endpoint refuses every call alike, so asking again is useless
     │   ├── AuthenticationError      401, 403
@@ -59,6 +60,10 @@ class StoreError(R2madError):
 
 class FileBusyError(StoreError):
     """Another process holds the file; it can be written when that one is done."""
+
+
+class MissingMemoryError(StoreError):
+    """There is no memory at that place yet."""
 
 
 class ModelError(R2madError):

@@ -8,6 +8,7 @@ from typing import Any
 from r2mad.context import Context, History
 from r2mad.errors import UsageError
 from r2mad.opening import Independent, Opening
+from r2mad.retrieval import Retrieval
 from r2mad.skew import Everyone, Filter
 from r2mad.verdict import Plurality, Stop, Unanimity, Vote
 
@@ -25,6 +26,10 @@ class Method:
     rounds: int = 3
     """Rounds at most, round 0 included."""
     opening: Opening = Independent()
+    retrieval: Retrieval | None = None
+    """What agents remember before each later round."""
+    summarise: bool = False
+    """Whether every round but the last is summed up though nobody retrieves; memory is built so."""
     skew: tuple[Filter, ...] = (Everyone(),)
     context: Context = History()
     stop: Stop = Unanimity()
@@ -39,6 +44,19 @@ class Method:
             raise UsageError(
                 f"{self.name}: several samples an agent leave no one reply to debate; use 1 round or sample"
             )
+
+        if not self.retrieval and any(getattr(part, "needs_memory", False) for part in self.skew):
+            raise UsageError(f"{self.name}: confidence from memory needs a retrieval to take it from")
+
+    @property
+    def needs_memory(self) -> bool:
+        """Whether any part of it reads a memory."""
+        return self.retrieval is not None or getattr(self.opening, "needs_memory", False)
+
+    @property
+    def summarises(self) -> bool:
+        """Whether rounds are summed up: the debate state holds the summary (Eq. 4)."""
+        return self.summarise or self.retrieval is not None
 
     def sized(self, agents: int | None = None, rounds: int | None = None) -> Method:
         """The same method for another number of agents or rounds; None leaves it as it is.
@@ -57,8 +75,8 @@ class Method:
 
     @property
     def calls(self) -> int:
-        """Calls to models if no debate stops early: the opening's, then one an agent and round."""
-        return self.opening.calls(self.agents) + self.agents * (self.rounds - 1)
+        """Calls to models if no debate stops early: the opening's, then one an agent and round, and the summaries."""
+        return self.opening.calls(self.agents) + (self.agents + self.summarises) * (self.rounds - 1)
 
     @property
     def composition(self) -> str:
@@ -67,7 +85,8 @@ class Method:
         if self.rounds == 1:
             return f"{size}, {described(self.opening)}, {described(self.vote)}"
         skew = " → ".join(described(part) for part in self.skew)
-        parts = (self.opening, skew, self.context, self.stop, self.vote)
+        memory = [part for part in (self.retrieval, "summaries" if self.summarise else None) if part]
+        parts = (self.opening, *memory, skew, self.context, self.stop, self.vote)
         return ", ".join([size, *(part if isinstance(part, str) else described(part) for part in parts)])
 
 

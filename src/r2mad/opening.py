@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from r2mad.retrieval import Recall, Retrieval
 from r2mad.scene import Scene
 from r2mad.types import Message, Reply, View
 
@@ -62,3 +63,35 @@ class Independent:
         answered = await asyncio.gather(*asked)
         views = tuple(view for _, view in answered[: len(scene.agents)])  # all samples of an agent see the same
         return Opened(tuple(reply for reply, _ in answered), views)
+
+
+@dataclass(frozen=True)
+class Reminded:
+    """Each agent answers once, alone, after it has been reminded of cases like the question: memory without debate.
+
+    Args:
+        retrieval: which cases; before anybody has spoken there is no debate state, so it goes by the question.
+    """
+
+    retrieval: Retrieval = Retrieval("similarity")
+
+    needs_memory = True
+
+    def calls(self, agents: int) -> int:
+        """n."""
+        return agents
+
+    async def __call__(self, scene: Scene) -> Opened:
+        """All replies, by agent; without a memory's cases they are those of `Independent`."""
+        recalled = await self.retrieval.at_first(scene) if scene.memory else tuple(Recall() for _ in scene.agents)
+
+        async def answer(agent: int) -> tuple[Reply, View]:
+            recall = recalled[agent]
+            bare = opening_messages(scene, agent)
+            reminder = self.retrieval.reminder(scene, recall)
+            asked = Message("user", "\n\n".join(filter(None, (reminder, bare[-1].content))))
+            reply, view = await scene.reply(agent, [(*bare[:-1], asked)], round_index=0)
+            return reply, replace(view, candidates=recall.candidates, retrieved=recall.retrieved, forgot=recall.forgot)
+
+        answered = await asyncio.gather(*(answer(agent) for agent in range(len(scene.agents))))
+        return Opened(tuple(reply for reply, _ in answered), tuple(view for _, view in answered))

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from r2mad.answers import extract
 from r2mad.errors import BudgetExceededError, ContextOverflowError, boundary
 from r2mad.prompts import Pack, Persona
-from r2mad.protocols import ChatModel, Observer
+from r2mad.protocols import ChatModel, Embedder, Observer, Snapshot
 from r2mad.types import (
     CallKind,
     Completion,
     Failure,
+    Form,
+    MemoryInfo,
     Message,
     Question,
     Reply,
@@ -92,6 +94,21 @@ def nobody(round_index: int, what: Reply | Round) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """What a debate can remember: one snapshot of a memory, and the embedder that its vectors come from."""
+
+    url: str
+    snapshot: Snapshot
+    embedder: Embedder
+    form: Form = "paper"
+
+    def info(self, agents: Sequence[Agent]) -> MemoryInfo:
+        """As the record names it. Reads the agents' banks, so it may block."""
+        banks = [self.snapshot.bank(agent.persona.name) for agent in agents]
+        return MemoryInfo(self.url, self.snapshot.version, sum(len(bank) for bank in banks if bank))
+
+
+@dataclass(frozen=True, slots=True)
 class Scene:
     """One debate's fixed surroundings."""
 
@@ -101,6 +118,8 @@ class Scene:
     seed: int
     ledger: Ledger = field(default_factory=Ledger)
     observe: Observer = nobody
+    memory: Memory | None = None
+    """What a method that remembers reads; others do not look at it."""
 
     def preamble(self, agent: int) -> Messages:
         """What an agent reads before the question: who it is, and the pack's examples."""

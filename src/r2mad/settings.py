@@ -10,10 +10,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from r2mad.errors import UsageError
-from r2mad.types import Sampling, Suggestions
+from r2mad.types import Form, Sampling, Suggestions
 
 CACHE_FILE = "calls.sqlite"
 
@@ -54,6 +54,21 @@ class Settings:
     """File that keeps replies, so nothing is asked twice; by default in your cache folder, `:memory:` for no file."""
     no_cache: bool = False
     """Do not read what earlier runs were answered. Calls of this run are still shared."""
+    memory: str | None = None
+    """Memory that methods with experience read, as `sqlite:PATH`; `r2mad remember` builds one."""
+    embedder: str | None = None
+    """`wordllama`, `openai/NAME` or `gguf/PATH`; by default the one that the memory was built with, wordllama for a new
+    one. A memory can be read with its own embedder only."""
+    embedder_base_url: str | None = None
+    """Address of the embedder's endpoint; the model's own if not given."""
+    embedder_api_key: str | None = None
+    """Key for an embedder's endpoint of its own, if it wants one. Never written to a record or a log."""
+    k: int | None = None
+    """Cases an agent is reminded of in each round; the method's own (3) if not given."""
+    gamma: float | None = None
+    """How much consensus turns retrieval from relevant, successful cases to varied ones, 0 to 1; 0.9 if not given."""
+    compat: Literal["", "official"] = ""
+    """`official` runs methods as the papers' authors' scripts do where those leave the papers."""
     max_calls: int | None = None
     """Most calls one debate may make; it ends before a round that would go over, and its record says `partial`."""
 
@@ -74,6 +89,9 @@ class Settings:
             "max_connections": 1 <= self.max_connections <= 65_000,
             "timeout": self.timeout > 0.0,
             "max_retries": self.max_retries >= 0,
+            "k": self.k is None or 1 <= self.k <= 1000,
+            "gamma": self.gamma is None or 0.0 <= self.gamma <= 1.0,
+            "compat": self.compat in ("", "official"),
             "max_calls": self.max_calls is None or self.max_calls >= 1,
         }
         for name, good in checks.items():
@@ -102,6 +120,11 @@ class Settings:
             logprobs=self.logprobs,
             extra_body={**suggested.extra_body, **_as_object(self.extra_body)},
         )
+
+    @property
+    def form(self) -> Form:
+        """How debate states are written down."""
+        return "official" if self.compat == "official" else "paper"
 
     @property
     def cache_path(self) -> Path | None:

@@ -7,12 +7,17 @@ filter before left them: first topology, then mask, then label. The first filter
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from r2mad.errors import UsageError
+from r2mad.retrieval import DECIMALS, Recall
 from r2mad.scene import Scene
-from r2mad.types import Peer, Round
+from r2mad.types import Case, Form, Peer, Round
+
+if TYPE_CHECKING:
+    from r2mad.types import Vectors
 
 Shown = tuple[tuple[Peer, ...], ...]
 """For each agent, the replies of the round before as it will see them."""
@@ -21,8 +26,8 @@ Shown = tuple[tuple[Peer, ...], ...]
 class Filter(Protocol):
     """One step of what an agent is shown."""
 
-    async def __call__(self, scene: Scene, previous: Round, shown: Shown) -> Shown:
-        """Take each agent's peers, hand them on changed."""
+    async def __call__(self, scene: Scene, previous: Round, shown: Shown, recalled: Sequence[Recall]) -> Shown:
+        """Take each agent's peers, hand them on changed. `recalled` is what each agent remembers; empty for nothing."""
         ...
 
 
@@ -42,7 +47,7 @@ def everyone(scene: Scene, previous: Round, own: bool) -> Shown:
 class Everyone:
     """The complete graph: each agent reads all its peers."""
 
-    async def __call__(self, scene: Scene, previous: Round, shown: Shown) -> Shown:
+    async def __call__(self, scene: Scene, previous: Round, shown: Shown, recalled: Sequence[Recall]) -> Shown:
         """Everybody, as they are."""
         return shown
 
@@ -81,3 +86,64 @@ def weight(confidence: float, beta: float) -> float:
         beta: β, how sharply weights part; the design's default is 4, which gives weights from 0.24 to 1.76.
     """
     return 2.0 / (1.0 + exp(-beta * (confidence - 0.5)))
+
+
+@dataclass(frozen=True)
+class MemoryConfidence:
+    """Weighs each peer by how its stance fared in the retrieved cases (seed 000, §4.3), and labels it for the agent.
+
+    A model behind an endpoint cannot be weighted, so the weight w reaches it as a word beside the peer's reply: *high*
+    above one threshold, *low* below the other, nothing between. The weight itself stands in the record.
+
+    Args:
+        high: w_h; a confidence above it is labelled high.
+        low: w_l; a confidence below it is labelled low.
+        beta: β of the weight.
+        form: "official" does what the authors' scripts do: all candidates, each peer's reply against Z^(t−1) of the
+            case, and ζ of the agent whose case it is.
+    """
+
+    high: float = 0.55
+    low: float = 0.45
+    beta: float = 4.0
+    form: Form = "paper"
+
+    needs_memory = True
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.low <= self.high <= 1.0 or not self.beta >= 0.0:
+            raise UsageError(
+                f"confidence needs 0 <= low <= high <= 1 and beta >= 0, not {self.low}, {self.high}, {self.beta}"
+            )
+
+    async def __call__(self, scene: Scene, previous: Round, shown: Shown, recalled: Sequence[Recall]) -> Shown:
+        """Every shown peer with its confidence, label and weight, where the agent's cases give any."""
+        if not recalled:
+            return shown
+        return tuple(
+            tuple(self._weighed(scene, peer, recall) if peer.shown else peer for peer in peers)
+            for peers, recall in zip(shown, recalled, strict=True)
+        )
+
+    def _weighed(self, scene: Scene, peer: Peer, recall: Recall) -> Peer:
+        cases = recall.pool if self.form == "official" else recall.cases
+        if recall.replies is None or not cases:
+            return peer
+        name = scene.agents[peer.agent].persona.name
+        said = recall.replies[peer.agent]
+        pairs = [pair for case in cases if (pair := self._compared(case, name, said))]
+        c = confidence([alike for alike, _ in pairs], [right for _, right in pairs])
+        if c is None:
+            return peer
+        label = "high" if c > self.high else "low" if c < self.low else None
+        return replace(peer, confidence=c, label=label, weight=weight(c, self.beta))
+
+    def _compared(self, case: Case, name: str, said: Vectors) -> tuple[float, bool | None] | None:
+        """sim(z_j, z_j(e)) and ζ_j(e); None for a case whose debate the peer was not part of."""
+        seat = case.seat_of(name)
+        if seat is None:
+            return None
+        official = self.form == "official"
+        then = case.debate.replies[case.round - official, seat]
+        right = case.debate.outcome.correct[case.round][case.seat if official else seat]
+        return round(float(said @ then), DECIMALS), right

@@ -323,8 +323,9 @@ class Round:
     views: tuple[View, ...] = ()
     summary: str | None = None
     """h^(t), made only if a later round needs it."""
-    plain: str | None = None
-    """Why the summary is the plain line that the tally gives and not a model's; None where it is a model's."""
+    plain: Failure | None = None
+    """Why the summary is the plain line that the tally gives and not a model's; None where it is a model's. Its kind is
+    `summary` where the model wrote one that could not be used, or was not asked, else the failed call's."""
     candidates: tuple[Reply, ...] = ()
     """The whole pool of a diverse opening; empty where every reply was kept."""
     undecided: tuple[str, ...] = ()

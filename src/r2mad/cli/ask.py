@@ -16,6 +16,9 @@ from r2mad.errors import StoreError, UsageError
 from r2mad.settings import Settings, home_expanded, log_folder
 
 if TYPE_CHECKING:
+    from r2mad.api import Table
+    from r2mad.method import Method
+    from r2mad.scene import Scene
     from r2mad.types import DebateRecord, Question
 
 
@@ -37,8 +40,8 @@ class AskOptions:
     """An option of a choice question; give it once for each option, in order."""
     kind: Literal["choice", "math", "number", "text"] = "text"
     """How answers are read and compared; with options it is `choice`."""
-    method: str = "mad"
-    """The debate method; see `r2mad methods`."""
+    method: str | None = None
+    """The debate method; see `r2mad methods`. By default mad, and with --memory r2mad."""
     model: Annotated[list[str], LIST] = field(default_factory=list)
     """`provider/name`, for example openai/gpt-4o-mini. Give several and the agents take them in turn."""
     seed: int | None = None
@@ -65,6 +68,7 @@ def ask(
     The debate is shown on stderr as it goes: who says what, how far they agree, who changed. The answer is on stdout.
 
         r2mad ask "Is glass a liquid?" --option Yes --option No --model openai/gpt-4o-mini
+        r2mad ask "…" --model openai/gpt-4o-mini --memory sqlite:economics.db
         echo "What is 17 * 23?" | r2mad ask --kind number --method sc-3 --model openai/NAME --base-url http://HOST/v1
 
     Args:
@@ -115,6 +119,22 @@ def _read_question(given: str | None, options: AskOptions) -> Question:
     return Question((given or "").strip(), tuple(options.option), options.kind)
 
 
+def _warn_of_memory(table: Table, scene: Scene, method: Method) -> None:
+    """Say what a user should know before the memory is relied on."""
+    if table.memory is None:
+        return
+    if scene.memory is None:
+        complain(f"{method.name} reads no memory; --memory is of use to r2mad and its kin")
+        return
+    if scene.memory.snapshot.knows(scene.question):
+        complain("this very question is in the memory, with what turned out right")
+    if not scene.memory.info(scene.agents).cases:
+        names = ", ".join(agent.persona.name for agent in scene.agents)
+        known = ", ".join(sorted({one.name for one in table.store.roster()})) if table.store else ""
+        who = f"it knows {known}" if known else "it is empty"
+        complain(f"the memory has no cases of these agents ({names}): {who}; the debate runs without")
+
+
 async def _hold(question: Question, options: AskOptions, settings: Settings) -> tuple[DebateRecord, Path | StoreError]:
     """Hold the debate; it is on disk before it is announced, or comes with the reason why it is not."""
     from r2mad import engine
@@ -128,7 +148,9 @@ async def _hold(question: Question, options: AskOptions, settings: Settings) -> 
     view = LiveView(display)
     models = options.model[0] if len(options.model) == 1 else options.model
     async with open_table(models, settings) as table:
-        scene, method = table.prepare(question, options.method, seed=options.seed, observe=view.observe)
+        chosen = options.method or ("r2mad" if table.memory else "mad")
+        scene, method = table.prepare(question, chosen, seed=options.seed, observe=view.observe)
+        _warn_of_memory(table, scene, method)
         ensure_writable(path)  # a folder that cannot be written should not cost a debate
         with view.watching(scene, method):
             record = await engine.run(scene, method)

@@ -6,6 +6,7 @@ import asyncio
 import platform
 import shutil
 import sys
+import time
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -19,6 +20,11 @@ State = Literal["good", "missing", "broken"]
 
 FREE_MB = 500
 """Megabytes that should be free: the embedded model, and room for the cache and records of a study."""
+ALIKE = ("How many legs does a spider have?", "What is the number of legs of a spider?")
+"""Two texts whose vectors must be closer than those of the first and `UNLIKE`, or else memories find nothing."""
+UNLIKE = "Share prices fell sharply in October because investors feared higher interest rates."
+TIMED = 8
+"""Texts that are embedded to tell the time for one: enough for a mean, and seconds at most on a slow CPU."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +54,19 @@ def doctor(
 ) -> int:
     """Check this machine and the models you name: each line is good, missing or broken, with what to do.
 
-    A model is asked a few short questions to find out what its endpoint can do.
+    A model is asked a few short questions to find out what its endpoint can do; an embedder embeds a few sentences.
 
         r2mad doctor --model openai/NAME --base-url http://localhost:8000/v1
+        r2mad doctor --embedder openai/NAME --embedder-base-url http://localhost:8080/v1
     """
     findings = [_python(), *_folders()]
     if options.model:
         for name in options.model:
             findings += asyncio.run(_model(name, settings))
-    else:
+    elif not settings.embedder:
         findings += asyncio.run(_embedded(settings))
+    if settings.embedder or not options.model:
+        findings.append(asyncio.run(_embedder(settings)))
     if options.json:
         import json as json_module
         from dataclasses import asdict
@@ -153,6 +162,36 @@ async def _model(name: str, settings: Settings) -> list[Finding]:
             f"{name}: context", "missing", "the server does not say", "long debates drop old turns when it is full"
         ),
     ]
+
+
+async def _embedder(settings: Settings) -> Finding:
+    from importlib.util import find_spec
+
+    from r2mad.api import open_embedding
+    from r2mad.embed import DEFAULT
+
+    name = settings.embedder or DEFAULT
+    what = f"embedder {name}"
+    if name == DEFAULT and find_spec("wordllama") is None:
+        advice = "pip install 'r2mad[local]', or name an embedder of an endpoint with --embedder"
+        return Finding(what, "missing", "the package wordllama is not installed", advice)
+    try:
+        embedder = await open_embedding(settings)
+        try:
+            like, alike, unlike = await embedder.embed([*ALIKE, UNLIKE])
+            start = time.perf_counter()
+            await embedder.embed([f"{UNLIKE} {number}" for number in range(TIMED)])
+            took = (time.perf_counter() - start) / TIMED * 1000
+            dimension = await embedder.dimension()
+        finally:
+            await embedder.aclose()
+    except R2madError as error:
+        return Finding(what, "broken", str(error), _advice(str(error)))
+    told = f"{dimension} numbers a vector, {took:.2g} ms a short text"
+    if not like @ alike > like @ unlike:
+        advice = "use a model that was trained for embeddings"
+        return Finding(what, "broken", f"{told}; two like questions are no closer than two unlike texts", advice)
+    return Finding(what, "good", f"{told}; like {like @ alike:.2f}, unlike {like @ unlike:.2f}")
 
 
 def _advice(error: str) -> str:

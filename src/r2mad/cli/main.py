@@ -16,8 +16,10 @@ from r2mad.cli.common import DONE, INCOMPLETE, INTERRUPTED, USAGE, complain, saf
 from r2mad.cli.datasets import datasets
 from r2mad.cli.demo import demo
 from r2mad.cli.doctor import doctor
+from r2mad.cli.memory import memory
 from r2mad.cli.methods import methods
 from r2mad.cli.models import models
+from r2mad.cli.remember import remember
 from r2mad.errors import R2madError
 
 app = App(
@@ -38,6 +40,8 @@ app = App(
     result_action="return_value",
 )
 app.command(ask)
+app.command(remember)
+app.command(memory)
 app.command(methods)
 app.command(datasets)
 app.command(models)

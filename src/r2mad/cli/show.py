@@ -15,8 +15,9 @@ from rich.text import Text
 from r2mad.answers import spoken
 from r2mad.cli.common import printable
 from r2mad.method import Method
+from r2mad.protocols import Snapshot
 from r2mad.scene import Scene
-from r2mad.types import DebateRecord, Question, Reply, Round, total
+from r2mad.types import DebateRecord, Question, Reply, Retrieved, Round, total
 
 EXCERPT = 120
 """Characters of a reply's beginning, and of its end, that the live view shows; the record has all of it."""
@@ -94,6 +95,8 @@ class LiveView:
         lines = [f"round {settled.index} over: {agree} of {len(settled.replies)} agree"]
         if self._previous is not None:
             lines += _changes(self._scene, self._previous, settled)
+        for line in view_lines(settled, [agent.persona.name for agent in self._scene.agents] if self._scene else []):
+            self._say(f"  {line}", "dim")
         self._say("; ".join(lines), "bold")
         self._previous = settled
 
@@ -106,6 +109,32 @@ class LiveView:
             self._console.print(Padding(text, (0, 0, 0, indent)) if self._display == "rich" else Text(line, style))
         except (OSError, ValueError):  # nobody reads it any more; the debate goes on
             self._display = "none"
+
+
+def view_lines(settled: Round, names: list[str]) -> list[str]:
+    """What each agent remembered before it replied in a round, and how it weighed its peers; a line an agent."""
+    lines = []
+    for view in settled.views:
+        parts = []
+        if view.forgot:
+            parts.append(f"could not remember: {printable(view.forgot.message)}")
+        elif view.retrieved:
+            cases = ", ".join(f"{case.similarity:.2f} {_fared(case)}" for case in view.retrieved)
+            parts.append(f"was reminded of {_count(len(view.retrieved), 'case')} ({cases})")
+        weighed = [
+            f"{names[peer.agent]} {peer.label or 'unlabelled'} ({peer.confidence:.2f})"
+            for peer in view.peers
+            if peer.confidence is not None
+        ]
+        if weighed:
+            parts.append(f"confidence in {', '.join(weighed)}")
+        if parts:
+            lines.append(f"{names[view.agent]} {'; '.join(parts)}")
+    return lines
+
+
+def _fared(case: Retrieved) -> str:
+    return {None: "not known", 1.0: "right", 0.0: "wrong"}.get(case.reward, f"rated {case.reward}")
 
 
 def _changes(scene: Scene | None, before: Round, after: Round) -> list[str]:
@@ -138,6 +167,9 @@ def show_answer(record: DebateRecord, kept: Path | None) -> None:
             f"round {index}, {record.agents[agent].name}: {why.kind}" for index, agent, why in record.failures
         )
         lines.append(f"Degraded: {failures}")
+    if record.memory:
+        none = " (none, so it ran as it would without a memory)" if not record.memory.cases else ""
+        lines.append(f"Memory: {record.memory.url}, {_count(record.memory.cases, 'case')} of these agents{none}")
     trimmed = sum(view.trimmed for one in record.rounds for view in one.views)
     if trimmed:
         lines.append(f"Context too short: {_count(trimmed, 'old exchange')} left out")
@@ -169,13 +201,32 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def show_transcript(record: DebateRecord) -> None:
-    """Print every reply of a debate in full, round by round, on stdout."""
+def _case_lines(record: DebateRecord, one: Round, memory: Snapshot) -> list[str]:
+    """The cases that were retrieved before a round, each told once."""
+    found: dict[str, str] = {}
+    for view in one.views:
+        bank = memory.bank(record.agents[view.agent].name)
+        names = [f"{int(id):016x}" for id in bank.ids] if bank else []
+        for case in view.retrieved:
+            if bank and case.case in names and case.case not in found:
+                told = bank.case(names.index(case.case))
+                right = told.debate.outcome.answer
+                answer = "not known" if right is None else _in_full(told.debate.record.question, right)
+                found[case.case] = f"case {case.case}: {printable(told.debate.record.question.text)} Right: {answer}"
+    return list(found.values())
+
+
+def show_transcript(record: DebateRecord, memory: Snapshot | None = None) -> None:
+    """Print every reply of a debate in full, round by round, on stdout, and what was remembered before each."""
     console = _Screen(highlight=False, soft_wrap=True)
     for letter, option in record.question.lettered:
         console.print(Text(f"({letter}) {printable(option)}"))
     for one in record.rounds:
         console.print(Text(f"Round {one.index}: {one.consensus:.0%} hold the most popular answer", style="bold"))
+        for line in view_lines(one, [agent.name for agent in record.agents]):
+            console.print(Text(f"  {line}", style="magenta"))
+        for line in _case_lines(record, one, memory) if memory else []:
+            console.print(Text(f"    {line}", style="dim"))
         for reply in one.replies:
             who = record.agents[reply.agent].name
             answer = "failed" if reply.error else "no answer" if reply.answer is None else printable(reply.answer)

@@ -40,6 +40,7 @@ PROVIDERS: dict[str, str] = {
     "openai": "r2mad.models.openai:open_openai",
     "local": "r2mad.models.local:open_local",
     "scripted": "r2mad.models.scripted:open_scripted",
+    "simulated": "r2mad.models.simulated:open_simulated",
 }
 """Provider to `module:function`; the function takes the name after the slash and the `ModelOptions`."""
 

@@ -138,10 +138,18 @@ def babble(turns: Sequence[Turn], seed: int, habits: Habits) -> str:
     draws = hashed(*(part for turn in turns for part in turn), str(seed))
     what = asked(turns)
     if what.form == "summary":
-        return filler(habits.summary_tokens, draws)
+        return _summary(turns[-1][1], draws, habits.summary_tokens)
     last = conclusion(what.form, pick(what, draws, habits))
     count = habits.reply_tokens - len(last.split())
     return f"{filler(count, draws)}\n{last}" if count > 0 else last
+
+
+def _summary(prompt: str, draws: int, count: int) -> str:
+    """`count` words; in the two lines of our own prompt if that is what was sent."""
+    if "Dynamic:" not in prompt:
+        return filler(count, draws)
+    half = max(1, count // 2 - 1)
+    return f"Dynamic: {filler(half, draws)}\nInsight: {filler(max(1, count - half - 2), draws >> 5)}"
 
 
 def pick(what: Asked, draws: int, habits: Habits) -> str:

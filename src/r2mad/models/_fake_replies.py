@@ -176,6 +176,13 @@ def embeddings(settings: Settings, body: dict[str, Any]) -> tuple[int, dict[str,
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         return 400, problem("'input' must be a string or a list of strings", "BadRequestError", 400)
+    limit, longest = settings.embed_context, max(len(text.split()) for text in texts)
+    if limit and longest > limit:
+        said = (
+            f"This model's maximum context length is {limit} tokens. However, you requested {longest} tokens in the "
+            "input for embedding generation. Please reduce the length of the input."
+        )
+        return 400, problem(said, "BadRequestError", 400)
     asked = body.get("dimensions")
     dimension = asked if isinstance(asked, int) and asked > 0 else settings.dimension
     packed = body.get("encoding_format") == "base64"

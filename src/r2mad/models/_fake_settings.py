@@ -46,6 +46,7 @@ class Settings:
     no_usage: bool = _setting(False, "leave usage out")
     count_cached: bool = _setting(False, "count prompt tokens of messages seen before, from the first on, as cached")
     dimension: int = _setting(64, "dimension of embeddings")
+    embed_context: int = _setting(0, "most words of a text to embed, above which a 400 comes; 0 is no limit")
     fault_seed: int = _setting(0, "seed of the faults")
     fault_first: int = _setting(0, "stop making faults after this many requests; 0 goes on for ever")
     retry_after: float = _setting(1.0, "seconds in the Retry-After of a 429; a negative number leaves it out")

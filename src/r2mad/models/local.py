@@ -54,18 +54,22 @@ class Serving:
 
     path: str
     context: int
-    repeatable: bool
+    repeatable: bool = False
+    embeddings: bool = False
+    """Whether it serves embeddings, and no chat."""
 
 
 @dataclass
-class _Running:
+class Running:
+    """A server that runs, and how to reach it."""
+
     server: Any
     address: str
     key: str
     users: int = 0
 
 
-_running: dict[Serving, _Running] = {}
+_running: dict[Serving, Running] = {}
 _lock = threading.Lock()
 
 
@@ -97,7 +101,7 @@ class LocalModel:
         """
         async with self._opening:
             if self._inner is None:
-                running = await asyncio.to_thread(_start, self._serving)
+                running = await asyncio.to_thread(start, self._serving)
                 url, key = f"{running.address}/v1", running.key
                 endpoint = Endpoint(url, key, max_connections=1, timeout=TIMEOUT, max_retries=1)
                 self._inner = OpenAIModel(self.path.name, endpoint)
@@ -112,11 +116,15 @@ class LocalModel:
         if self._inner is not None:
             inner, self._inner = self._inner, None
             await inner.aclose()  # first: the server waits for open connections before it ends
-            await asyncio.to_thread(_stop, self._serving)
+            await asyncio.to_thread(stop, self._serving)
 
 
-def _start(serving: Serving) -> _Running:
-    """The server for a file, started if it is not running."""
+def start(serving: Serving) -> Running:
+    """The server for a file, started if it is not running; each call needs one of `stop`. Both block for a while.
+
+    Raises:
+        UsageError: llama.cpp cannot load the file.
+    """
     with _lock:
         running = _running.get(serving)
         if running is None:
@@ -125,7 +133,8 @@ def _start(serving: Serving) -> _Running:
         return running
 
 
-def _stop(serving: Serving) -> None:
+def stop(serving: Serving) -> None:
+    """Undo one `start`; the last one ends the server."""
     with _lock:
         running = _running[serving]
         running.users -= 1
@@ -134,7 +143,7 @@ def _stop(serving: Serving) -> None:
             running.server = None  # its last reference: llama.cpp's threads end before this returns
 
 
-def _load(serving: Serving) -> _Running:
+def _load(serving: Serving) -> Running:
     try:
         import xllamacpp
     except ImportError:
@@ -150,6 +159,12 @@ def _load(serving: Serving) -> _Running:
     if serving.repeatable:
         params.n_ubatch = REPEATABLE_BATCH
         params.cache_ram_mib = 0  # prompts that it restores unasked are cut elsewhere
+    if serving.embeddings:
+        # A core is left over for whatever else runs: threads that wait for one that shares its core lose tenfold.
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = max(1, cores - 1)
+        params.embedding = True
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+        params.n_batch = params.n_ubatch = serving.context  # a text is read in one batch, or else refused
     params.verbosity = -1  # its log would go over the live view; errors come back as exceptions and replies
     # Loopback, but other users of the machine are there too: no page, no peeking into slots, and a key.
     params.ui = params.endpoint_slots = False
@@ -158,10 +173,12 @@ def _load(serving: Serving) -> _Running:
     try:
         server = xllamacpp.Server(params)
     except Exception as error:  # a RuntimeError today; whatever it is, it says that the file does not load
+        kind = "embedding" if serving.embeddings else "chat"
         raise UsageError(
-            f"{serving.path}: llama.cpp cannot load it: it is damaged, or no chat model, or needs more memory ({error})"
+            f"{serving.path}: llama.cpp cannot load it: "
+            f"it is damaged, or no {kind} model, or needs more memory ({error})"
         ) from error
-    return _Running(server, server.listening_address, key)
+    return Running(server, server.listening_address, key)
 
 
 def open_local(name: str, options: ModelOptions) -> LocalModel:

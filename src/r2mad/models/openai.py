@@ -34,6 +34,7 @@ __all__ = [
     "OpenAIModel",
     "fold_system",
     "open_openai",
+    "shared_endpoint",
 ]
 
 log = logging.getLogger(__name__)
@@ -183,6 +184,15 @@ def open_openai(model: str, options: ModelOptions) -> OpenAIModel:
     Raises:
         UsageError: the base URL or a number in the options cannot be used.
     """
+    return OpenAIModel(model, shared_endpoint(options))
+
+
+def shared_endpoint(options: ModelOptions) -> Endpoint:
+    """The endpoint where the options or OPENAI_BASE_URL say, the same one for the same options in one event loop.
+
+    Raises:
+        UsageError: the base URL or a number in the options cannot be used.
+    """
     url = options.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
     key = options.api_key or os.environ.get("OPENAI_API_KEY") or None
     try:
@@ -199,4 +209,4 @@ def open_openai(model: str, options: ModelOptions) -> OpenAIModel:
             timeout=options.timeout,
             max_retries=options.max_retries,
         )
-    return OpenAIModel(model, endpoint)
+    return endpoint

@@ -8,8 +8,21 @@ filter, so it stays data.
     task.j2     question                           round 0
     debate.j2   question, peers, own               every later round
     format.j2   macros: how an answer of each kind is written down
+    experience.j2  cases                           what an agent remembers, before the peers' replies
+    summary.j2  question, previous, replies, consensus  asks for the summary of a round; empty: the tally's plain line
+    verify.j2   question, answer                   asks a verifier whether an answer is right
 """
 
-from r2mad.prompts.pack import Example, Pack, Persona, ShownReply, load_pack, pack_names, suggest_pack
+from r2mad.prompts.pack import (
+    Example,
+    Held,
+    Pack,
+    Persona,
+    ShownCase,
+    ShownReply,
+    load_pack,
+    pack_names,
+    suggest_pack,
+)
 
-__all__ = ["Example", "Pack", "Persona", "ShownReply", "load_pack", "pack_names", "suggest_pack"]
+__all__ = ["Example", "Held", "Pack", "Persona", "ShownCase", "ShownReply", "load_pack", "pack_names", "suggest_pack"]

@@ -23,7 +23,7 @@ LONGEST_PROMPT = 50_000_000
 """Characters of a rendered prompt; no model reads as much, and a template's loop may never end."""
 NAME = re.compile(r"[\w][\w .-]{0,59}")
 """A persona's name: it stands in prompts, in records and on terminals, so it holds nothing that could steer them."""
-TEMPLATES = ("system.j2", "task.j2", "debate.j2", "format.j2")
+TEMPLATES = ("system.j2", "task.j2", "debate.j2", "format.j2", "experience.j2", "summary.j2", "verify.j2")
 
 TAGS = ("question", "options", "reply", "confidence", "experience", "summary", "persona")
 """The tags that fence data in our prompts; a fenced text may not open or close one of them."""
@@ -63,6 +63,35 @@ class ShownReply:
     own: bool = False
     label: str | None = None
     """`high`, `low`, or a number; None for no label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A position in a remembered debate, and how many held it."""
+
+    answer: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCase:
+    """A remembered case as a prompt tells it."""
+
+    question: Question
+    summary: str | None
+    """How the debate stood."""
+    group: tuple[Held, ...]
+    """What the group held then, the most popular answer first."""
+    size: int
+    """How many agents there were."""
+    before: str | None
+    """The agent's own answer then."""
+    after: str | None
+    """Its answer once it had read the others."""
+    right: str | None
+    """What turned out right, where it is known."""
+    reward: float | None
+    """Whether the agent's last answer was right: 1, 0, a value between, or None where it is not known."""
 
 
 def fence(text: str, tag: str, **attributes: str) -> str:
@@ -115,6 +144,20 @@ class Pack:
             peers=[reply for reply in shown if not reply.own],
             own=next((reply for reply in shown if reply.own), None),
         )
+
+    def experience(self, cases: Sequence[ShownCase]) -> str:
+        """What an agent remembers, as it stands before the peers' replies; "" without cases."""
+        return self._render("experience.j2", cases=list(cases)) if cases else ""
+
+    def summary(self, question: Question, previous: str | None, replies: Sequence[ShownReply], consensus: float) -> str:
+        """The prompt that asks for h^(t); "" where the pack's models cannot write one."""
+        return self._render(
+            "summary.j2", question=question, previous=previous, replies=list(replies), consensus=consensus
+        )
+
+    def verify(self, question: Question, answer: str) -> str:
+        """The prompt that asks a verifier whether an answer is right: YES, NO or NOT SURE."""
+        return self._render("verify.j2", question=question, answer=answer)
 
     @cached_property
     def _templates(self) -> dict[str, jinja2.Template]:
@@ -261,3 +304,9 @@ def _try_out(pack: Pack) -> None:
             raise UsageError(f"prompt pack {pack.folder}: task.j2 leaves the question out")
         for replies in (shown, shown[:1], []):
             pack.debate(question, replies)
+            pack.summary(question, "how it stood" if replies else None, replies, 0.5)
+        answer = "A" if question.options else "1"
+        for right, reward in ((answer, 1.0), (answer, 0.0), (None, 0.5), (None, None)):
+            held = (Held(answer, 2), Held("B", 1)) if right else ()
+            pack.experience([ShownCase(question, "how it stood", held, 3, answer, None, right, reward)])
+        pack.verify(question, answer)

@@ -34,14 +34,26 @@ async def run_study(
     *,
     seed: int,
     announce: Announce | None = None,
+    allow_leak: bool = False,
 ) -> list[Score]:
     """Hold every method's debate on every item, and return all scores of the folder that belong to them.
 
     Called again with the same arguments it asks only what is missing: debates that are on disk stay as they are, and
-    those that failed are held again. As many debates are under way as the endpoint may have calls.
+    those that failed are held again. As many debates are under way as the endpoint may have calls. A memory is only
+    read, as it was when the table was opened.
+
+    Args:
+        table: open models and, if a method needs it, a memory.
+        items: what to ask, with golds.
+        methods: names or compositions.
+        folder: where the run's files are.
+        seed: of all debates.
+        announce: told of each debate that is on disk.
+        allow_leak: go on though questions of the run are in the memory, with what turned out right.
 
     Raises:
-        UsageError: an unknown method, a bad setting, two items with one id; nothing was asked.
+        UsageError: an unknown method, a bad setting, two items with one id, a memory that holds a question of the run
+            or no case of any agent; nothing was asked.
         EndpointError: the endpoint refuses every call alike (a wrong key, no such model); the rest was not asked.
         StoreError: the folder cannot be written, is being written by another process, or is damaged.
     """
@@ -49,8 +61,9 @@ async def run_study(
         raise UsageError("two items have the same id")
     chosen = [find_method(method) if isinstance(method, str) else method for method in methods]
     for method in chosen:  # a bad name or setting ends here, before anything is asked
-        for item in items[:1]:
-            table.prepare(item.question, method, seed=seed)
+        for item in {item.question.kind: item for item in items}.values():  # a kind has its own pack, and so its agents
+            scene, _ = table.prepare(item.question, method, seed=seed)
+            _check_memory(scene, items, allow_leak)
     async with Writer[DebateRecord](folder / DEBATES) as debates, Writer[Score](folder / SCORES) as scores:
         write_items(folder / ITEMS, items)  # under the lock: a run that is refused must not change the other's items
         await _score_what_is_not(folder, items, scores)
@@ -66,14 +79,29 @@ async def run_study(
                 await scores.append(score)
                 if announce:
                     announce(record, score)
-                _stop_if_useless(record)
+                stop_if_useless(record)
 
-        await _all(work() for _ in range(table.settings.max_connections))
+        await all_of(work() for _ in range(table.settings.max_connections))
     wanted = {
         engine.debate_id(scene, method)
         for scene, method in (table.prepare(item.question, method, seed=seed) for method in chosen for item in items)
     }
     return [score for score in latest_scores(folder / SCORES) if score.id in wanted]
+
+
+def _check_memory(scene: Scene, items: Sequence[Item], allow_leak: bool) -> None:
+    """Refuse a memory that knows the answers, and one that knows nothing: its run would be called what it is not."""
+    if scene.memory is None:
+        return
+    leaked = [item.question for item in items if scene.memory.snapshot.knows(item.question)]
+    if leaked and not allow_leak:
+        raise UsageError(
+            f"{len(leaked)} of {len(items)} questions are in the memory {scene.memory.url}, with what turned out right "
+            f"(first: {leaked[0].id}): evaluate on others, or forget them with `r2mad memory forget`"
+        )
+    if not scene.memory.info(scene.agents).cases:
+        names = ", ".join(agent.persona.name for agent in scene.agents)
+        raise UsageError(f"the memory {scene.memory.url} has no cases of these agents ({names}): use another")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +123,7 @@ def _jobs(table: Table, items: Sequence[Item], methods: Sequence[Method], seed: 
                 yield _Job(scene, sized, item)
 
 
-def _stop_if_useless(record: DebateRecord) -> None:
+def stop_if_useless(record: DebateRecord) -> None:
     """End a run whose every further call would be refused as this debate's were."""
     kinds = {why.kind for _, _, why in record.failures}
     if record.stopped == "failed" and kinds and kinds <= USELESS:
@@ -113,7 +141,7 @@ async def _score_what_is_not(folder: Path, items: Sequence[Item], scores: Writer
             await scores.append(await grade_async(record, known[record.question.id]))
 
 
-async def _all(workers: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def all_of(workers: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Wait for all; the first error ends the others and is raised as it is."""
     try:
         async with asyncio.TaskGroup() as group:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from r2mad.errors import UnknownNameError
-from r2mad.study.datasets import starter
+from r2mad.study.datasets import simulated, starter
 from r2mad.types import Item
 
 SPLITS = ("train", "test")
@@ -28,7 +28,10 @@ class DataSet:
 
 DATASETS: dict[str, DataSet] = {
     one.name: one
-    for one in (DataSet("starter", starter.SUMMARY, "ships with r2mad", "Apache-2.0, as r2mad itself", starter.load),)
+    for one in (
+        DataSet("starter", starter.SUMMARY, "ships with r2mad", "Apache-2.0, as r2mad itself", starter.load),
+        DataSet("simulated", simulated.SUMMARY, "made by r2mad", "Apache-2.0, as r2mad itself", simulated.load),
+    )
 }
 
 
