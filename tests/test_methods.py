@@ -1,5 +1,7 @@
 """The table of methods: names, sizes, and calls counted at a real server."""
 
+import asyncio
+
 import pytest
 
 from r2mad.api import open_table
@@ -8,28 +10,57 @@ from r2mad.methods import METHODS, find_method
 from r2mad.models.fake_server import FakeServer
 from r2mad.models.fake_server import Settings as FakeSettings
 from r2mad.settings import Settings
-from r2mad.types import Question
+from r2mad.study.remember import open_shelf, remember
+from r2mad.types import Item, Question
 
-CALLS = {"cot": 1, "sc": 9, "sc-3": 3, "sc-6": 6, "sc-9": 9, "vote": 3, "mad": 9}
-"""The design's table for 3 agents and 3 rounds: 1, m, n, nT."""
+POLICIES = (
+    "random",
+    "similarity",
+    "positive-only",
+    "diversity-only",
+    "fixed-0.25",
+    "fixed-0.50",
+    "fixed-0.75",
+    "pos-neg",
+)
+CALLS = {"cot": 1, "sc": 9, "sc-3": 3, "sc-6": 6, "sc-9": 9, "vote": 3, "mad": 9, "icl-cot": 1}
+CALLS |= dict.fromkeys(["r2mad", *(f"r2mad-{part}" for part in ("no-confidence", "no-memory", *POLICIES))], 11)
+"""The design's table for 3 agents and 3 rounds: 1, m, n, nT, and with memory nT + (T − 1)."""
 
 
 def test_the_formula_of_each_method() -> None:
     assert {name: method.calls for name, method in METHODS.items()} == CALLS
     assert find_method("mad").sized(agents=5, rounds=4).calls == 20
     assert find_method("vote").sized(agents=7).calls == 7
+    assert find_method("r2mad").sized(agents=5, rounds=4).calls == 23
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A memory of three debates."""
+    url = f"sqlite:{tmp_path_factory.mktemp('memory') / 'm.db'}"
+    items = [Item(Question(f"Old {n}?", tuple(f"option {n}" for n in range(10)), id=f"old/{n}"), "A") for n in range(3)]
+
+    async def build() -> None:
+        settings = Settings(cache=":memory:")
+        async with open_table("scripted/seeded", settings) as table, open_shelf(url, settings) as shelf:
+            await remember(table, items, shelf)
+
+    asyncio.run(build())
+    return url
 
 
 @pytest.mark.parametrize("name", METHODS)
-async def test_each_method_makes_the_calls_of_the_table(name: str) -> None:
+async def test_each_method_makes_the_calls_of_the_table(name: str, memory: str) -> None:
     async with FakeServer(FakeSettings(bias=0.0, adopt=0.0)) as server:
-        settings = Settings(base_url=server.base_url, no_cache=True, cache=":memory:")
+        settings = Settings(base_url=server.base_url, no_cache=True, cache=":memory:", memory=memory)
         async with open_table("openai/fake", settings) as table:
             # Answers are drawn from ten options without any lean, so a debate all but never ends early.
             question = Question("Which?", tuple(f"option {n}" for n in range(10)), id=f"calls/{name}")
             record = await table.hold(question, name, seed=5)
         assert record.stopped == "rounds"
-        assert record.calls["debate"] == CALLS[name]
+        summaries = 2 if name.startswith("r2mad") else 0
+        assert record.calls == {"debate": CALLS[name] - summaries, "summary": summaries, "judge": 0}
         assert len(server.log) == CALLS[name]
 
 

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import math
 from array import array
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -27,6 +27,9 @@ from r2mad.models.fake_server import FakeServer, Settings
 from r2mad.models.openai import OpenAIModel
 from r2mad.protocols import Embedder
 from tests.embed.conftest import Canned, refuse, reply
+
+if TYPE_CHECKING:
+    from r2mad.types import Vectors
 
 STORY = "Three agents talk about a spider and its legs, and each of them gives another number. "
 
@@ -193,6 +196,27 @@ async def test_older_debates_go_first(canned: Canned) -> None:
     await one.aclose()
 
 
+async def test_a_request_waits_at_the_place_of_its_oldest_debate(
+    canned: Canned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = embedder(canned.url)
+    places: list[int] = []
+    request = one._request
+
+    async def spy(texts: list[str]) -> "Vectors":
+        places.append(place.get())
+        return await request(texts)
+
+    async def ask(number: int) -> None:
+        place.set(number)
+        await one.embed([f"debate {number}"])
+
+    monkeypatch.setattr(one, "_request", spy)
+    await asyncio.gather(*(asyncio.create_task(ask(number)) for number in (7, 5, 6)))
+    assert places == [5]
+    await one.aclose()
+
+
 async def test_a_request_that_nobody_waits_for_ends(fake: FakeServer) -> None:
     fake.settings = Settings(latency_ms=5000)
     one = embedder(fake.base_url)
@@ -303,3 +327,24 @@ def test_one_embedder_serves_one_loop_after_another() -> None:
 
         assert [asyncio.run(use()) for _ in range(2)] == [3, 3]
         assert server.health()["requests"] == 3
+
+
+def test_a_loop_that_ended_too_soon_leaves_nothing_behind() -> None:
+    with FakeServer.spawn() as server:
+        one = embedder(server.base_url)
+
+        def ask_and_go() -> None:
+            one._ask("never sent")
+            loop.stop()
+
+        async def use() -> int:
+            vectors = await asyncio.wait_for(one.embed(["a"]), 5)
+            await one.aclose()
+            return len(vectors)
+
+        loop = asyncio.new_event_loop()
+        loop.call_soon(ask_and_go)
+        loop.run_forever()
+        loop.close()
+        assert asyncio.run(use()) == 1
+        assert [entry["body"]["input"] for entry in server.read_log()] == [["a"]]

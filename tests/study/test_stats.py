@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2mad.study.stats import wilson
+from r2mad.study.stats import paired, wilson
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,18 @@ def test_wilson_holds_the_share_and_is_symmetric(right: int, total: int) -> None
 def test_no_proportion() -> None:
     with pytest.raises(ValueError, match="no proportion"):
         wilson(3, 2)
+
+
+def test_a_paired_difference() -> None:
+    """Differences 1, 0, 0, −1, 1: mean .2, variance .7, standard error √(.7/5)."""
+    found = paired([1, 1, 0, 0, 1], [0, 1, 0, 1, 0])
+    assert found.mean == pytest.approx(0.2)
+    assert found.high - found.mean == pytest.approx(1.959964 * (0.7 / 5) ** 0.5, abs=1e-6)
+    assert (found.mean - found.low, found.pairs) == (pytest.approx(found.high - found.mean), 5)
+    assert paired([1, 0], [1, 0]).low == 0.0
+
+
+@pytest.mark.parametrize(("one", "other"), [([1], [0]), ([], []), ([1, 0], [1])])
+def test_pairs_that_are_none(one: list[float], other: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"pairs|zip"):
+        paired(one, other)

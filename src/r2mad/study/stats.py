@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import sqrt
+from statistics import fmean, stdev
 
 Z95 = 1.959963984540054
 """The 97.5 % point of the standard normal distribution."""
@@ -26,3 +29,32 @@ def wilson(right: int, total: int, z: float = Z95) -> tuple[float, float]:
     half = z / (1 + squared) * sqrt(share * (1 - share) / total + squared / (4 * total))
     # exact at the ends, where rounding would leave 1e-17
     return (0.0 if right == 0 else centre - half), (1.0 if right == total else centre + half)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The mean of paired differences, with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+    pairs: int
+
+
+def paired(one: Sequence[float], other: Sequence[float]) -> Difference:
+    """How much better `one` is than `other` on the same questions: mean of the differences, and mean ± 1.96 standard
+    errors. For samples of hundreds; small ones need an exact test.
+
+    Args:
+        one: a score a question, such as 1.0 for right.
+        other: the same questions' scores in the same order.
+
+    Raises:
+        ValueError: fewer than two pairs, or not as many scores as scores.
+    """
+    differences = [a - b for a, b in zip(one, other, strict=True)]
+    if len(differences) < 2:
+        raise ValueError("a paired difference needs at least two pairs")
+    mean = fmean(differences)
+    error = stdev(differences) / sqrt(len(differences))
+    return Difference(mean, mean - Z95 * error, mean + Z95 * error, len(differences))
