@@ -33,8 +33,9 @@ def test_datasets_are_listed_with_their_groups(capsys: pytest.CaptureFixture[str
     assert main(["datasets"]) == 0
     assert "everyday" in capsys.readouterr().out
     assert main(["datasets", "--json"]) == 0
-    (starter,) = json.loads(capsys.readouterr().out)
-    assert starter["splits"]["train"] + starter["splits"]["test"] == starter["items"]
+    found = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in found] == ["starter", "simulated"]
+    assert all(one["splits"]["train"] + one["splits"]["test"] == one["items"] for one in found)
 
 
 def _doctor(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, dict[str, str]]]:

@@ -1,5 +1,6 @@
 """Documentation runs: every Python block, and every `r2mad` command of the README, against a fake server."""
 
+import asyncio
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from r2mad.models.catalogue import DEFAULT, pull
 from r2mad.models.fake_server import FakeServer, SpawnedServer
 from r2mad.models.fake_server import Settings as FakeSettings
 from r2mad.settings import Settings
+from r2mad.study.records import DEBATES, finished
 from r2mad.study.runner import run_study
 from r2mad.types import Item, Question
 
@@ -46,13 +48,11 @@ def _blocks(page: Path, language: str) -> list[str]:
 async def _make_a_run(folder: Path, base_url: str) -> None:
     item = Item(Question("Which?", ("this", "that")), "A")
     async with open_table("openai/any", Settings(base_url=base_url, cache=":memory:")) as table:
-        await run_study(table, [item], ["vote"], folder, seed=1)
+        await run_study(table, [item], ["mad"], folder, seed=1)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks_run(page: Path, server: SpawnedServer, tmp_path: Path) -> None:
-    import asyncio
-
     asyncio.run(_make_a_run(tmp_path / "RUN", server.base_url))
     names: dict[str, object] = {}
     for block in _blocks(page, "python"):
@@ -65,16 +65,22 @@ def _commands(page: Path) -> list[list[str]]:
     return [line[1:] for line in lines]
 
 
-def test_the_commands_of_the_readme_run(server: SpawnedServer, capsys: pytest.CaptureFixture[str]) -> None:
-    commands = _commands(ROOT / "README.md")
-    assert len(commands) >= 5
+@pytest.mark.parametrize(("page", "least"), [("README.md", 8), ("docs/memory.md", 8)])
+def test_the_commands_of_a_page_run(
+    page: str, least: int, server: SpawnedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = _commands(ROOT / page)
+    assert len(commands) >= least
+    asyncio.run(_make_a_run(tmp_path / "RUN", server.base_url))
+    (id,) = finished(tmp_path / "RUN" / DEBATES)
+    (tmp_path / "feedback.csv").write_text(f"debate,value\n{id},1\n")
     for command in commands:
         if any(word.startswith("local//") for word in command):
             continue  # a file of the reader's own
         if "--base-url" in command:  # the addresses of the page are examples
             command[command.index("--base-url") + 1] = server.base_url
         assert main(command) == 0, command
-        assert "Answer: " in capsys.readouterr().out
+        assert command[0] != "ask" or "Answer: " in capsys.readouterr().out
 
 
 def test_every_method_stands_in_the_readme() -> None:
@@ -85,9 +91,9 @@ def test_every_method_stands_in_the_readme() -> None:
 def test_every_field_of_a_record_is_described() -> None:
     from dataclasses import fields
 
-    from r2mad.types import DebateRecord, Reply, Round, Usage
+    from r2mad.types import DebateRecord, MemoryInfo, Peer, Reply, Retrieved, Round, Usage, View
 
     text = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
-    for record in (DebateRecord, Round, Reply, Usage):
+    for record in (DebateRecord, MemoryInfo, Round, View, Peer, Retrieved, Reply, Usage):
         for field in fields(record):
             assert f"`{field.name.rstrip('_')}`" in text, f"{record.__name__}.{field.name}"

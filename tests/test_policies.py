@@ -145,6 +145,15 @@ def test_nearest_is_exact_at_its_boundary(values: list[float], count: int, draw:
     assert found == _slow_nearest(values, ids, count)
 
 
+@given(st.integers(0, 2**32), st.integers(1, 12), st.sampled_from([3, 4, 6]), st.integers(256, 6000))
+def test_nearest_of_many(seed: int, count: int, decimals: int, total: int) -> None:
+    """More than a few blocks, with ties by the hundred and none at all."""
+    drawn = np.random.default_rng(seed)
+    values = drawn.normal(0, 0.1, total).round(decimals).astype(np.float32)
+    ids = drawn.permutation(total).astype(np.uint64)
+    assert nearest(values, ids, count) == _slow_nearest(values.tolist(), ids.tolist(), count)
+
+
 @given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=60), st.integers(1, 12))
 def test_nearest_of_any_numbers(values: list[float], count: int) -> None:
     ids = list(range(len(values), 0, -1))

@@ -32,6 +32,8 @@ DECIMALS = 6
 should not hang on them."""
 _NOISE = 12
 """Decimals at which two scores count as equal: what is left of rounding in sums of rounded similarities is below."""
+BLOCK = 256
+"""Similarities whose largest is taken at once: it leaves few to sort, in a tenth of the time of sorting out the best."""
 WIDTH = 3
 """Candidates are the WIDTH·K cases nearest to the state (seed 000, §4.2)."""
 
@@ -112,14 +114,16 @@ def nearest(similarity: Floats, ids: npt.NDArray[np.uint64], count: int) -> list
         ids: the cases' names as numbers, shape [c].
         count: how many; all if there are fewer.
     """
-    total = len(similarity)
-    if count <= 0 or not total:
+    blocks = len(similarity) // BLOCK
+    if count <= 0:
         return []
-    within = np.arange(total)
-    if count < total:
-        least = np.partition(similarity, total - count)[total - count]
-        # What rounds to the same as the last one in is tied with it, so it must be looked at as well.
-        within = np.flatnonzero(similarity >= least - 10.0**-DECIMALS)
+    if blocks <= count:
+        within = np.arange(len(similarity))
+    else:
+        # The best of `count` blocks are at least as good as the last one in, so nothing below their worst is. What
+        # rounds to the same as the last one in is tied with it, and must be looked at as well.
+        best = similarity[: blocks * BLOCK].reshape(blocks, BLOCK).max(axis=1)
+        within = np.flatnonzero(similarity >= np.partition(best, blocks - count)[blocks - count] - 10.0**-DECIMALS)
     rounded = np.round(similarity[within].astype(np.float64), DECIMALS)
     order = np.lexsort((ids[within], -rounded))
     return [int(index) for index in within[order[:count]]]

@@ -18,6 +18,7 @@ from r2mad.settings import Settings, home_expanded, log_folder
 
 if TYPE_CHECKING:
     from r2mad.study.demo import Line
+    from r2mad.study.remember import Built
     from r2mad.study.scores import Score
     from r2mad.types import DebateRecord, Item
 
@@ -41,9 +42,9 @@ class DemoOptions:
 def demo(*, options: Annotated[DemoOptions, Parameter(name="*")] = DemoOptions()) -> int:
     """Watch real agents debate real questions on this machine, without an endpoint or a key.
 
-    Fetches a small language model the first time (94 MB), runs cot, sc-3, vote and mad on a few questions of the
-    starter set, and prints what each came to and what it took. The model is very small: it is there to show the
-    machinery at work, not to measure what a method gains.
+    Fetches a small language model the first time (94 MB), runs cot, sc-3, vote, mad and r2mad on a few questions of the
+    starter set, and prints what each came to and what it took, and one debate in full with what each agent remembered.
+    The model is very small: it is there to show the machinery at work, not to measure what a method gains.
     """
     log_to_stderr(options.log_level)
     if not 1 <= options.limit <= 40:
@@ -57,20 +58,26 @@ def demo(*, options: Annotated[DemoOptions, Parameter(name="*")] = DemoOptions()
 async def _run(options: DemoOptions, folder: Path) -> int:
     from r2mad.api import open_table
     from r2mad.cli.show import show_answer, show_transcript
-    from r2mad.study.demo import handful, run_demo
+    from r2mad.study.demo import handful, make_memory, run_demo
     from r2mad.study.records import DEBATES
 
     begun = time.perf_counter()
     items = handful(options.limit)
     # The calls of one run are shared and kept in memory only, so a second run is a run and not a replay.
     settings = Settings(cache=":memory:", max_connections=1 if options.model.startswith("local/") else 8)
-    async with open_table(options.model, settings) as table:
+    memory = f"sqlite:{folder / 'memory.db'}"
+    remembered = await make_memory(options.model, memory, settings, options.limit, _say_remembered)
+    print(f"{remembered} debates of the train split are in the memory of r2mad", file=sys.stderr, flush=True)
+    if not remembered:
+        complain("no debate could be remembered: the endpoint answers nothing")
+        return INCOMPLETE
+    async with open_table(options.model, settings.changed(memory=memory)) as table:
         ready = time.perf_counter()
         view = _Progress(items, ready)
         lines, record = await run_demo(table, items, folder, seed=options.seed, announce=view.announce)
-    held = time.perf_counter()
-    print(f"\nOne debate in full: {record.question.text}\n")
-    show_transcript(record)
+        held = time.perf_counter()
+        print(f"\nOne debate of r2mad in full: {record.question.text}\n")
+        show_transcript(record, table.memory.snapshot if table.memory else None)
     show_answer(record, folder / DEBATES)
     print()
     _print_table(lines)
@@ -80,6 +87,13 @@ async def _run(options: DemoOptions, folder: Path) -> int:
     if failed:
         complain(f"no call was answered: {record.failures[0][2].message}")
     return INCOMPLETE if failed else DONE
+
+
+def _say_remembered(built: Built, record: DebateRecord) -> None:
+    """A line on stderr for each debate that is held for the memory of another model than the embedded one."""
+    about = printable(record.question.text)[:48]
+    failed = f" failed: {printable(record.failures[0][2].message)}" if record.stopped == "failed" else ""
+    print(f"[{built.done}/{built.total}] remembering: {about}{failed}", file=sys.stderr, flush=True)
 
 
 class _Progress:
@@ -104,7 +118,7 @@ class _Progress:
         answer = printable(score.answer or "-")[:14]
         mark = "right" if score.correct else "wrong" if score.answer is not None else "no answer"
         print(
-            f"[{self._done}/{self._debates}, about {left:.0f} s left] {score.method:<4} {text:<34} {answer} ({mark})",
+            f"[{self._done}/{self._debates}, about {left:.0f} s left] {score.method:<5} {text:<34} {answer} ({mark})",
             file=sys.stderr,
             flush=True,
         )

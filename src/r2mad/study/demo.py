@@ -1,4 +1,13 @@
-"""The demo: the usual methods on a handful of starter questions, with what each came to and what it took."""
+"""The demo: the usual methods on a handful of starter questions, with what each came to and what it took.
+
+`r2mad` reads a memory of the starter set's train split. That of the embedded model ships as text, `demo_memory.jsonl`,
+made by
+
+    r2mad remember starter --model local/smollm2-135m --memory sqlite:demo.db
+    r2mad memory export sqlite:demo.db demo_memory.jsonl
+
+and is embedded anew when the demo begins. For another model the demo builds a small one first.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from r2mad.api import Table
+from r2mad.api import Models, Table, open_table
+from r2mad.memory import exchange
+from r2mad.memory.cases import embed_debate
+from r2mad.settings import Settings
+from r2mad.study import remember as remembering
 from r2mad.study.datasets import load
 from r2mad.study.records import DEBATES, latest
 from r2mad.study.runner import Announce, run_study
@@ -14,7 +27,12 @@ from r2mad.study.scores import Score, summarise
 from r2mad.study.stats import wilson
 from r2mad.types import DebateRecord, Item, total
 
-METHODS = ("cot", "sc-3", "vote", "mad")
+METHODS = ("cot", "sc-3", "vote", "mad", "r2mad")
+EMBEDDED = "local/smollm2-135m"
+"""The model whose memory ships."""
+MEMORY = Path(__file__).parent / "demo_memory.jsonl"
+LESSONS = 2
+"""Train questions that another model debates for each question of its demo: enough to have something to remember."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +62,31 @@ class Line:
     """Time of those calls."""
 
 
-def handful(limit: int) -> list[Item]:
-    """The first `limit` test questions, taken from the groups in turn so that each is there."""
+async def make_memory(
+    model: Models, url: str, settings: Settings, limit: int, announce: remembering.Announce | None = None
+) -> int:
+    """The memory that the demo reads, at `url`: the one that ships, or a small one of the model's own; its debates.
+
+    Raises:
+        R2madError: see `r2mad.study.remember.remember`.
+    """
+    async with remembering.open_shelf(url, settings) as shelf:
+        if model == EMBEDDED:
+            with MEMORY.open("rb") as lines:
+                source = exchange.Import(lines, MEMORY.name)
+                await exchange.read_in(
+                    source, shelf.store, lambda record, outcome: embed_debate(record, outcome, shelf.embedder)
+                )
+            return source.added
+        async with open_table(model, settings) as table:
+            items = handful(LESSONS * limit, "train")
+            return (await remembering.remember(table, items, shelf, announce=announce)).added
+
+
+def handful(limit: int, split: str = "test") -> list[Item]:
+    """The first `limit` questions of a split, taken from the groups in turn so that each is there."""
     groups: dict[str, list[Item]] = {}
-    for item in load("starter:test"):
+    for item in load(f"starter:{split}"):
         groups.setdefault(item.group, []).append(item)
     # Two everyday questions for each of the others: they are what the embedded model can do.
     queues = [groups["everyday"], groups["arithmetic"], groups["everyday"], groups["misconceptions"]]
@@ -71,7 +110,7 @@ async def run_demo(
     scores = await run_study(table, items, METHODS, folder, seed=seed, announce=announce)
     records = latest(folder / DEBATES)
     lines = [_line(name, [s for s in scores if s.method == name], records) for name in METHODS]
-    debates = [score for score in scores if score.method == "mad"]
+    debates = [score for score in scores if score.method == METHODS[-1]]
     liveliest = max(debates, key=lambda score: (len(score.grades), _flips(score), score.id))
     return lines, records[liveliest.id]
 
@@ -114,5 +153,6 @@ def _line(method: str, scores: Sequence[Score], records: dict[str, DebateRecord]
 
 
 def expected_calls(items: int) -> int:
-    """Calls that the demo makes at most: what the methods share is asked once."""
-    return items * (3 + 2 + 6)  # sc-3; agents 1 and 2 of round 0; two debate rounds of three agents
+    """Calls that the demo makes at most: what the methods share is asked once. The tiny pack has no summary to ask for,
+    so with another model there are two more for each question."""
+    return items * (3 + 2 + 6 + 6)  # sc-3; agents 1 and 2 of round 0; two debate rounds of three agents, twice
