@@ -33,21 +33,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from r2mad.experience import Outcome, Remembered
 from r2mad.memory import open_memory
 from r2mad.protocols import Bank, MemoryStore
 from r2mad.retrieval import DECIMALS, WIDTH, mmr, nearest
 from r2mad.skew import confidence
-from r2mad.types import AgentInfo, DebateRecord, Outcome, Question, Remembered, Reply, Round, digest
+from r2mad.types import AgentInfo, DebateRecord, Question, Reply, Round, digest
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 DIMENSION = 256
 """d of the smallest embedder that is worth its while."""
 AGENTS, ROUNDS = 3, 3
 """A debate leaves each agent ROUNDS − 1 cases."""
 K = 3
-"""Cases an agent is reminded of; the design's default."""
+"""Cases an agent is reminded of; the default of `Retrieval`."""
 SEARCH_LIMIT, RESIDENT_LIMIT = 1.3, 1.5
 """What the largest memory is held to: search over product, growth over vectors. At small ones fixed costs prevail."""
 NAMES = ("Ann", "Ben", "Cyd")

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -59,9 +60,7 @@ def measure(memory: str, methods: Sequence[str], debates: int, seed: int = 1, pr
     """`debates` paired debates of each method, shared out among processes."""
     cuts = [debates * part // processes for part in range(processes + 1)]
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        parts = [
-            pool.submit(_hold, memory, methods, first, last, seed) for first, last in zip(cuts, cuts[1:], strict=False)
-        ]
+        parts = [pool.submit(_hold, memory, methods, first, last, seed) for first, last in pairwise(cuts)]
         found = [part.result() for part in parts]
     return {name: [right for part in found for right in part[name]] for name in methods}
 

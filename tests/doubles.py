@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from r2mad.errors import ServerFaultError
+from r2mad.experience import Case, Form, Remembered, question_key
 from r2mad.models._fake_replies import embed
 from r2mad.scene import Memory
-from r2mad.types import Case, Form, Question, Remembered, question_key
+from r2mad.types import Question
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 
 class WordEmbedder:

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from r2mad.cli.main import main
+from r2mad.experience import Case, Remembered
 from r2mad.study.datasets import load
 from r2mad.study.records import DEBATES, SCORES, Writer
 from r2mad.study.scores import Score, grade
-from r2mad.types import Case, DebateRecord, Item, MemoryInfo, Question, Remembered, Retrieved, View
+from r2mad.types import DebateRecord, Item, MemoryInfo, Question, Retrieved, View
 from tests.memory.filled import everything, fill, sound, version
 from tests.memory.made import made
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from r2mad.cli.main import main
+from r2mad.experience import Remembered
 from r2mad.memory import open_memory
 from r2mad.memory.cases import embed_debate
 from r2mad.models.fake_server import FakeServer
 from r2mad.models.fake_server import Settings as FakeSettings
-from r2mad.types import Remembered
 from tests.memory.filled import everything, fill, sound, version
 from tests.memory.made import same
 

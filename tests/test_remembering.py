@@ -10,6 +10,7 @@ import pytest
 
 from r2mad import engine
 from r2mad.errors import ContextOverflowError, UsageError
+from r2mad.experience import Case, Outcome, Remembered
 from r2mad.memory.cases import embed_debate
 from r2mad.method import Method
 from r2mad.methods import METHODS, find_method, official
@@ -21,7 +22,7 @@ from r2mad.scene import Agent, Ledger, Memory, Scene
 from r2mad.serial import dump
 from r2mad.skew import Everyone, MemoryConfidence
 from r2mad.study.outcomes import outcome_of
-from r2mad.types import Case, DebateRecord, Outcome, Peer, Question, Remembered, Request, Round
+from r2mad.types import DebateRecord, Peer, Question, Request, Round
 from tests.doubles import ListSnapshot, WordEmbedder, memory_of
 
 PACK = load_pack("general")

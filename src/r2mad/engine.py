@@ -1,4 +1,4 @@
-"""The debate of the design's §4, as one function that reads like the papers. It knows objects only: no names, no files.
+"""One debate, as one function that reads like the papers. It knows objects only: no names, no files.
 
 round 0      every agent answers alone                                     `method.opening`
 round t > 0  Z^(t-1) is summed up (h^(t-1), Eq. 4) if a part needs it      `summary.py`
@@ -24,8 +24,8 @@ from r2mad.prompts import ShownReply
 from r2mad.retrieval import Recall, Retrieval, reply_text
 from r2mad.scene import Scene
 from r2mad.skew import everyone
-from r2mad.summary import UNUSABLE, summed_up
-from r2mad.types import AgentInfo, DebateRecord, Failure, MemoryInfo, Peer, Reply, Round, Stopped, View, digest
+from r2mad.summary import summed_up
+from r2mad.types import DebateRecord, Failure, MemoryInfo, Peer, Reply, Round, Stopped, View, digest
 
 SILENCE = "(This participant gave no readable reply.)"
 """Shown in place of a reply that is nothing but cut-off reasoning."""
@@ -70,7 +70,7 @@ async def run(scene: Scene, method: Method) -> DebateRecord:
         method=method.name,
         seed=scene.seed,
         question=scene.question,
-        agents=roster(scene),
+        agents=scene.roster,
         prompts=scene.pack.label,
         rounds=tuple(rounds),
         answer=verdict.answer,
@@ -78,7 +78,7 @@ async def run(scene: Scene, method: Method) -> DebateRecord:
         tie=bool(verdict.tied),
         tied=verdict.tied,
         stopped=stopped,
-        degraded=any(_hurt(one) for one in rounds),
+        degraded=any(one.hurt for one in rounds),
         confidence=verdict.confidence,
         calls=scene.ledger.by_kind(),
         usage=dict(scene.ledger.usage),
@@ -100,11 +100,6 @@ def debate_id(scene: Scene, method: Method) -> str:
     if scene.memory and method.needs_memory:
         parts.append(scene.memory.snapshot.version)
     return digest(parts)
-
-
-def roster(scene: Scene) -> tuple[AgentInfo, ...]:
-    """The agents as records name them."""
-    return tuple(AgentInfo(agent.persona.name, agent.model.name, agent.sampling) for agent in scene.agents)
 
 
 async def _remembered(scene: Scene, method: Method) -> MemoryInfo | None:
@@ -130,15 +125,6 @@ def _over(scene: Scene, method: Method, rounds: Sequence[Round]) -> Stopped | No
         return why
     # Half a round would waste what the whole ones cost: the group's answer is the last whole round's.
     return None if scene.ledger.room(len(scene.agents) + method.summarises) else "partial"
-
-
-def _hurt(one: Round) -> bool:
-    """Whether any call of a round failed: a reply's, the summary's, or the embedder's."""
-    return (
-        any(reply.error for reply in one.replies)
-        or (one.plain is not None and one.plain.kind != UNUSABLE)
-        or any(view.forgot for view in one.views)
-    )
 
 
 async def _settle(scene: Scene, unsettled: Round) -> tuple[Round, Tally]:

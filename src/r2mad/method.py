@@ -1,4 +1,4 @@
-"""A method is a choice of parts (design, §2); the table of methods is `methods.py`."""
+"""A method is a choice of parts; the table of methods is `methods.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of the design's §2 as code: one line a method. A new method is a new line and, if need be, a new part."""
+"""The table of methods as code: one line a method. A new method is a new line and, if need be, a new part."""
 
 from __future__ import annotations
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from r2mad.types import Case, Completion, Form, Question, Remembered, Reply, Request, Round
+from r2mad.experience import Case, Form, Remembered
+from r2mad.types import Completion, Question, Reply, Request, Round
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""What an agent remembers: the debate-state-aware retrieval of seed 000, §4.2, and every policy it is compared with.
+"""What an agent remembers: the debate-state-aware retrieval of R2-MAD, §4.2, and every policy it is compared with.
 
 First pure functions over similarities and rewards; then the part `Retrieval`, which embeds the debate state, asks the
 agents' banks, and hands on what each agent is reminded of. A search is exact: one matrix product with the whole bank.
@@ -15,15 +15,16 @@ import numpy as np
 
 from r2mad.answers import spoken
 from r2mad.errors import UsageError, boundary
+from r2mad.experience import Case, Form
 from r2mad.prompts import Held, ShownCase
 from r2mad.protocols import Bank
 from r2mad.scene import Scene
-from r2mad.types import Case, Failure, Form, Question, Reply, Retrieved, Round, digest
+from r2mad.types import Failure, Question, Reply, Retrieved, Round, digest
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
     Floats = npt.NDArray[np.floating]
 
@@ -33,9 +34,9 @@ should not hang on them."""
 _NOISE = 12
 """Decimals at which two scores count as equal: what is left of rounding in sums of rounded similarities is below."""
 BLOCK = 256
-"""Similarities whose largest is taken at once: it leaves few to sort, in a tenth of the time of sorting out the best."""
+"""Similarities whose largest is taken at once: it leaves few to sort, for a tenth of the cost of a partition."""
 WIDTH = 3
-"""Candidates are the WIDTH·K cases nearest to the state (seed 000, §4.2)."""
+"""Candidates are the WIDTH·K cases nearest to the state (R2-MAD, §4.2)."""
 
 
 def trade_off(consensus: float, gamma: float) -> float:
@@ -65,7 +66,7 @@ def mmr(
         λ·sim(e, s)·r(e) − (1−λ)·max over the chosen e' of sim(e, e')
 
     where the second term is 0 while nothing is chosen. Ties go to the higher sim(e, s), then to the lower index, so a
-    caller who passes candidates in order of their case ids gets the design's rule. With k = 1, λ > 0 cannot matter.
+    caller who passes candidates in order of their case ids gets the rule of `nearest`. With k = 1, λ > 0 cannot matter.
 
     Args:
         similarity: sim(e, s) of each candidate, shape [c].

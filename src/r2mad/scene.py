@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 
 from r2mad.answers import extract
 from r2mad.errors import BudgetExceededError, ContextOverflowError, boundary
+from r2mad.experience import Form
 from r2mad.prompts import Pack, Persona
 from r2mad.protocols import ChatModel, Embedder, Observer, Snapshot
 from r2mad.types import (
+    AgentInfo,
     CallKind,
     Completion,
     Failure,
-    Form,
     MemoryInfo,
     Message,
     Question,
@@ -46,7 +47,7 @@ class Agent:
 
 
 def call_seed(seed: int, question: str, agent: int, round_index: int, sample: int, kind: CallKind = "debate") -> int:
-    """The seed of one call: a stable hash of what the call is, in [0, 2^31) (design, invariant 4).
+    """The seed of one call: a stable hash of what the call is, in [0, 2^31) (invariant 4).
 
     Nothing depends on scheduling or on the method, so methods that ask the same thing ask it with the same seed and
     share the reply (common random numbers, invariant 3).
@@ -120,6 +121,11 @@ class Scene:
     observe: Observer = nobody
     memory: Memory | None = None
     """What a method that remembers reads; others do not look at it."""
+
+    @property
+    def roster(self) -> tuple[AgentInfo, ...]:
+        """The agents as records name them."""
+        return tuple(AgentInfo(agent.persona.name, agent.model.name, agent.sampling) for agent in self.agents)
 
     def preamble(self, agent: int) -> Messages:
         """What an agent reads before the question: who it is, and the pack's examples."""

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from r2mad.errors import UsageError
-from r2mad.types import Form, Sampling, Suggestions
+from r2mad.experience import Form
+from r2mad.types import Sampling, Suggestions
 
 CACHE_FILE = "calls.sqlite"
 

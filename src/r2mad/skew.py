@@ -1,6 +1,6 @@
 """How an agent is shown its peers: an ordered tuple of filters over "who sees whose reply, and with what beside it".
 
-The theory calls what peers do to an agent the skew (seed 000, Eq. 2). Every filter takes each agent's peers as the
+The theory calls what peers do to an agent the skew (R2-MAD, Eq. 2). Every filter takes each agent's peers as the
 filter before left them: first topology, then mask, then label. The first filter starts from everyone.
 """
 
@@ -12,12 +12,13 @@ from math import exp
 from typing import TYPE_CHECKING, Protocol
 
 from r2mad.errors import UsageError
+from r2mad.experience import Case, Form
 from r2mad.retrieval import DECIMALS, Recall
 from r2mad.scene import Scene
-from r2mad.types import Case, Form, Peer, Round
+from r2mad.types import Peer, Round
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 Shown = tuple[tuple[Peer, ...], ...]
 """For each agent, the replies of the round before as it will see them."""
@@ -83,14 +84,14 @@ def weight(confidence: float, beta: float) -> float:
 
     Args:
         confidence: c_{j,i} in [0, 1].
-        beta: β, how sharply weights part; the design's default is 4, which gives weights from 0.24 to 1.76.
+        beta: β, how sharply weights part; the default is 4, which gives weights from 0.24 to 1.76.
     """
     return 2.0 / (1.0 + exp(-beta * (confidence - 0.5)))
 
 
 @dataclass(frozen=True)
 class MemoryConfidence:
-    """Weighs each peer by how its stance fared in the retrieved cases (seed 000, §4.3), and labels it for the agent.
+    """Weighs each peer by how its stance fared in the retrieved cases (R2-MAD, §4.3), and labels it for the agent.
 
     A model behind an endpoint cannot be weighted, so the weight w reaches it as a word beside the peer's reply: *high*
     above one threshold, *low* below the other, nothing between. The weight itself stands in the record.

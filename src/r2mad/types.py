@@ -11,14 +11,7 @@ import json
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Vectors = npt.NDArray[np.float32]
-    """Embeddings: unit vectors along the last axis, in single precision."""
+from typing import Any, ClassVar, Literal
 
 AnswerKind = Literal["choice", "math", "number", "text"]
 """How an answer is read and compared: an option's letter, a formula, a number, or words."""
@@ -62,7 +55,7 @@ def clean(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question x as the agents see it. It holds no gold answer (design, invariant 1).
+    """A question x as the agents see it. It holds no gold answer (invariant 1).
 
     Args:
         text: the question itself.
@@ -331,6 +324,12 @@ class Round:
     undecided: tuple[str, ...] = ()
     """Answers whose canonical form was given up after the time-out; they count as different from all others."""
 
+    @property
+    def hurt(self) -> bool:
+        """Whether any of its calls failed: a reply's, the summary's, or the embedder's."""
+        summary = self.plain is not None and self.plain.kind != "summary"
+        return summary or any(reply.error for reply in self.replies) or any(view.forgot for view in self.views)
+
 
 @dataclass(frozen=True, slots=True)
 class AgentInfo:
@@ -391,76 +390,6 @@ class DebateRecord:
     def failures(self) -> tuple[tuple[int, int, Failure], ...]:
         """Every failed reply as (round, agent, why)."""
         return tuple((r.index, z.agent, z.error) for r in self.rounds for z in r.replies if z.error)
-
-
-Form = Literal["paper", "official"]
-"""How a debate state is written down before it is embedded (Eq. 4): as the paper defines it, or as the authors' scripts
-do, without the consensus. A memory's states are all of one form."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a finished debate turned out, as far as anybody knows."""
-
-    source: str
-    """Who says so: `gold`, `verifier:provider/name`, `python:NAME`, `feedback`, or a word of the caller's."""
-    rewards: tuple[float | None, ...]
-    """r_i, one an agent: 1 if its last answer is right, 0 if not, a value between, or None where it is not known."""
-    correct: tuple[tuple[bool | None, ...], ...]
-    """ζ_i^(t), one row a round and one column an agent: whether that reply is right; None where it is not known."""
-    answer: str | None = None
-    """y, the right answer, where it is known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """A debate as a memory keeps it: once, with its outcome and every vector that retrieval needs."""
-
-    record: DebateRecord
-    outcome: Outcome
-    question: Vectors
-    """Of the question with its options, shape [d]."""
-    replies: Vectors
-    """Of every reply as it was shown, shape [rounds, agents, d]; zeros for a reply that failed or said nothing."""
-    states: dict[tuple[int, int], Vectors]
-    """s_i^(t) by (t, i), t > 0, shape [d] each: one for every case. A reply that failed is no experience."""
-    added: str = ""
-    """When, UTC, ISO 8601; the store says."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """e_i^(t), Eq. 6: what agent i lived through in round t of a debate that is over; a reference into that debate."""
-
-    debate: Remembered
-    round: int
-    """t, above 0."""
-    seat: int
-    """i, the agent's place in that debate."""
-
-    @property
-    def id(self) -> str:
-        """The case's name: a hash of (debate, round, agent)."""
-        return case_id(self.debate.record.id, self.round, self.seat)
-
-    @property
-    def reward(self) -> float | None:
-        """r_i(e)."""
-        return self.debate.outcome.rewards[self.seat]
-
-    def seat_of(self, name: str) -> int | None:
-        """Where the agent of that name sat in this case's debate; None if it was not there."""
-        return next((seat for seat, agent in enumerate(self.debate.record.agents) if agent.name == name), None)
-
-
-def case_id(debate: str, round_index: int, seat: int) -> str:
-    """The name of a case: 16 hexadecimal digits that depend on nothing but (debate, round, agent)."""
-    return digest([debate, round_index, seat])
-
-
-def question_key(question: Question) -> str:
-    """What makes two questions the same wherever they come from: text and options, and not their ids."""
-    return digest([question.text, list(question.options)])
 
 
 def total(usages: Iterable[Usage]) -> Usage:

@@ -14,7 +14,7 @@ from r2mad.errors import ServerFaultError
 from r2mad.protocols import Embedder
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 ENTRY = 3 * 4 + OVERHEAD
 

@@ -16,7 +16,7 @@ from r2mad.models.catalogue import DEFAULT, hash_of, pull
 from r2mad.protocols import Embedder
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from r2mad.models._refusals import refuse
 from r2mad.models.fake_server import FakeServer, Settings
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 
 async def test_the_default_is_the_embedded_one() -> None:

@@ -29,7 +29,7 @@ from r2mad.protocols import Embedder
 from tests.embed.conftest import Canned, refuse, reply
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 STORY = "Three agents talk about a spider and its legs, and each of them gives another number. "
 

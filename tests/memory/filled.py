@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
+from r2mad.experience import Remembered
 from r2mad.memory import open_memory
-from r2mad.types import Remembered
 from tests.memory.made import made
 
 MIXED = ((1.0, 0.0, 1.0), (0.0, 1.0, 0.0))

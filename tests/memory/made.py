@@ -7,22 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from r2mad.types import (
-    AgentInfo,
-    AnswerKind,
-    DebateRecord,
-    Outcome,
-    Question,
-    Remembered,
-    Reply,
-    Round,
-    Usage,
-    View,
-    digest,
-)
+from r2mad.experience import Outcome, Remembered
+from r2mad.types import AgentInfo, AnswerKind, DebateRecord, Question, Reply, Round, Usage, View, digest
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 NAMES = ("Ann", "Ben", "Cyd", "Dov", "Eve", "Flo", "Gus", "Hal", "Ivy")
 """Agents' names, as many as a debate has agents."""

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from r2mad.experience import Outcome, Remembered
 from r2mad.memory import audit as module
 from r2mad.memory.audit import Audit, Finding, audit
-from r2mad.types import Item, Outcome, Question, Remembered
+from r2mad.types import Item, Question
 from tests.memory.made import made
 
 MIXED = (1.0, 0.0, 1.0)

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from r2mad.errors import ServerFaultError, StoreError
+from r2mad.experience import Outcome, Remembered
 from r2mad.memory import open_memory
 from r2mad.memory.cases import embed_debate
 from r2mad.memory.exchange import Description, Import, Renew, export_lines, read_in
 from r2mad.protocols import MemoryStore
-from r2mad.types import DebateRecord, Outcome, Question, Remembered
+from r2mad.types import DebateRecord, Question
 from tests.doubles import WordEmbedder
 from tests.memory.made import made, same
 

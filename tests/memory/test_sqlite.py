@@ -15,20 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from r2mad.errors import StoreError, UsageError
+from r2mad.experience import Outcome, Remembered, case_id, question_key
 from r2mad.memory import open_memory
 from r2mad.protocols import Holder, MemoryStore
-from r2mad.types import (
-    Failure,
-    MemoryInfo,
-    Outcome,
-    Question,
-    Remembered,
-    Reply,
-    Retrieved,
-    Usage,
-    case_id,
-    question_key,
-)
+from r2mad.types import Failure, MemoryInfo, Question, Reply, Retrieved, Usage
 from tests.memory.made import NAMES, made, same
 
 

@@ -9,10 +9,11 @@ import pytest
 from r2mad.api import open_table
 from r2mad.cli.demo import _Progress
 from r2mad.cli.main import main
+from r2mad.memory.exchange import Import
 from r2mad.models.scripted import ScriptedModel
 from r2mad.settings import Settings
 from r2mad.study.datasets import load
-from r2mad.study.demo import METHODS, expected_calls, handful, run_demo
+from r2mad.study.demo import EMBEDDED, MEMORY, METHODS, expected_calls, handful, make_memory, run_demo
 from r2mad.study.records import DEBATES, dump, latest
 from r2mad.study.runner import run_study
 from r2mad.study.scores import summarise
@@ -40,20 +41,46 @@ async def test_the_table_adds_up(tmp_path: Path) -> None:
 
     model = ScriptedModel(script)
     items = [item for item in handful(8) if item.group == "everyday"][:1]
-    async with open_table(model, Settings(cache=":memory:", prompts="tiny")) as table:
+    memory = f"sqlite:{tmp_path / 'memory.db'}"
+    assert await make_memory(EMBEDDED, memory, Settings(), 1) == 124
+    async with open_table(model, Settings(cache=":memory:", prompts="tiny", memory=memory)) as table:
         lines, record = await run_demo(table, items, tmp_path, seed=1)
     assert [line.method for line in lines] == list(METHODS)
     by_name = {line.method: line for line in lines}
-    assert [by_name[name].calls for name in METHODS] == [1, 3, 3, 9]
+    assert [by_name[name].calls for name in METHODS] == [1, 3, 3, 9, 9]
     assert sum(line.calls - line.shared for line in lines) == len(model.requests) == expected_calls(1)
     new = [line.calls - line.shared for line in lines]
-    assert new == [1, 2, 2, 6]
+    assert new == [1, 2, 2, 6, 6]
     assert [line.read_tokens for line in lines] == [6 * calls for calls in new]
     assert [line.completion_tokens for line in lines] == [2 * calls for calls in new]
     assert [line.seconds for line in lines] == [1.5 * calls for calls in new]
     assert (by_name["mad"].low, by_name["mad"].high) == wilson(by_name["mad"].right, 1)
     assert (by_name["mad"].rescued, by_name["mad"].lost) == (0, 0)
-    assert record.method == "mad"
+    assert record.method == "r2mad"
+    assert all(len(view.retrieved) == 3 for one in record.rounds[1:] for view in one.views)
+
+
+def test_the_memory_that_ships_is_of_the_train_split_and_small() -> None:
+    assert MEMORY.stat().st_size < 2_000_000
+    with MEMORY.open("rb") as lines:
+        entries = list(Import(lines, "it").entries())
+    items = {item.question.id: item for item in load("starter:train")}
+    assert {entry.record.question.id for entry in entries} == set(items)
+    assert len(entries) == len(items)
+    for entry in entries:
+        assert entry.record.agents[0].model == EMBEDDED
+        assert entry.outcome.answer == items[entry.record.question.id].gold
+        assert len(entry.record.rounds) == 3
+
+
+async def test_another_model_remembers_a_few_train_questions_first(tmp_path: Path) -> None:
+    memory = f"sqlite:{tmp_path / 'memory.db'}"
+    settings = Settings(cache=":memory:")
+    assert await make_memory("scripted/seeded", memory, settings, 2) == 4
+    async with open_table("scripted/seeded", settings.changed(memory=memory)) as table:
+        _, record = await run_demo(table, handful(2), tmp_path, seed=1)
+    assert record.memory is not None
+    assert record.memory.cases > 0
 
 
 @pytest.mark.parametrize("limit", ["0", "41", "-3"])
@@ -94,9 +121,12 @@ async def test_flips_are_counted_both_ways(tmp_path: Path) -> None:
         right = request.agent == 0 if late else request.agent != 0
         return "Answer: Green" if right else "Answer: Red"
 
-    async with open_table(ScriptedModel(script), Settings(cache=":memory:", prompts="tiny")) as table:
+    memory = f"sqlite:{tmp_path / 'memory.db'}"
+    await make_memory(EMBEDDED, memory, Settings(), 1)
+    settings = Settings(cache=":memory:", prompts="tiny", memory=memory)
+    async with open_table(ScriptedModel(script), settings) as table:
         lines, _ = await run_demo(table, [item], tmp_path, seed=1)
-    mad = lines[-1]
+    mad = lines[-2]
     assert (mad.rescued, mad.lost) == (1, 2)
 
 
@@ -124,9 +154,10 @@ def test_two_demos_with_one_seed_give_the_same_records(tmp_path: Path, capsys: p
         out, err = capsys.readouterr()
         assert re.search(r"^mad +\d/3", out, re.MULTILINE)
         assert str(folder) in out
-        assert "[12/12, about 0 s left]" in err
+        assert "[15/15, about 0 s left]" in err
+        assert "was reminded of 3 cases" in out
     assert runs[0] == runs[1]
-    assert len(runs[0]) == 12
+    assert len(runs[0]) == 15
 
 
 @pytest.mark.slow

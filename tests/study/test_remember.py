@@ -19,6 +19,7 @@ import pytest
 
 from r2mad.api import Table, open_table
 from r2mad.errors import EndpointError, ServerFaultError, UsageError
+from r2mad.experience import Outcome
 from r2mad.memory import open_memory
 from r2mad.models.fake_server import FakeServer
 from r2mad.models.fake_server import Settings as FakeSettings
@@ -27,7 +28,7 @@ from r2mad.study.outcomes import Checker, Feedback, Gold
 from r2mad.study.records import DEBATES, latest
 from r2mad.study.remember import Built, Shelf, open_shelf, remember, remember_records
 from r2mad.study.runner import run_study
-from r2mad.types import DebateRecord, Item, Outcome, Question
+from r2mad.types import DebateRecord, Item, Question
 
 OPTIONS = ("the first", "the second", "the third", "the fourth")
 QUICK = FakeSettings(reply_tokens=12, summary_tokens=12)

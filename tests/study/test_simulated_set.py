@@ -4,9 +4,10 @@ from collections import Counter
 
 import pytest
 
+from r2mad.experience import question_key
 from r2mad.models import _world as world
 from r2mad.study.datasets import load
-from r2mad.types import Item, digest, question_key
+from r2mad.types import Item, digest
 
 TRAIN, TEST = load("simulated:train"), load("simulated:test")
 

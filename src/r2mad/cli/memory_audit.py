@@ -56,11 +56,11 @@ def audit(url: str, /, *, options: Annotated[AuditOptions, Parameter(name="*")] 
     Args:
         url: The memory, as sqlite:PATH.
     """
+    from r2mad.experience import case_id
     from r2mad.memory import open_memory
     from r2mad.memory.audit import Auditor
     from r2mad.study import datasets
     from r2mad.study.retrieved import retrievals
-    from r2mad.types import case_id
 
     log_to_stderr("warning")
     if options.ids and home_expanded(options.ids).exists():

@@ -20,7 +20,7 @@ from r2mad.errors import StoreError, UsageError
 from r2mad.settings import home_expanded
 
 if TYPE_CHECKING:
-    from r2mad.types import Remembered
+    from r2mad.experience import Remembered
 
 SHOWN = 10
 """Debates that `forget` names before it asks; it says how many more there are."""

@@ -17,8 +17,8 @@ from r2mad.errors import UnknownNameError, UsageError
 from r2mad.settings import home_expanded
 
 if TYPE_CHECKING:
+    from r2mad.experience import Remembered
     from r2mad.protocols import MemoryStore
-    from r2mad.types import Remembered
 
 WIDTH = 70
 """Characters of a question that a line shows; `memory show` has all of it."""
@@ -218,7 +218,7 @@ def show(url: str, id: str, /, *, json: bool = False) -> int:
 
 
 def _cases(debate: Remembered) -> dict[tuple[int, int], str]:
-    from r2mad.types import case_id
+    from r2mad.experience import case_id
 
     return {(t, i): case_id(debate.record.id, t, i) for t, i in sorted(debate.states)}
 

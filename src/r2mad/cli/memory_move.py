@@ -20,9 +20,10 @@ from r2mad.errors import ModelError, R2madError, StoreError, UsageError
 from r2mad.settings import Settings, home_expanded
 
 if TYPE_CHECKING:
+    from r2mad.experience import Outcome, Remembered
     from r2mad.memory.exchange import Import
     from r2mad.protocols import Embedder, MemoryStore
-    from r2mad.types import DebateRecord, Outcome, Remembered
+    from r2mad.types import DebateRecord
 
 FileOrDash = Annotated[Path, Parameter(allow_leading_hyphen=True)]
 """A file, or - for standard input or output."""

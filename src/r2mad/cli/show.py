@@ -234,3 +234,6 @@ def show_transcript(record: DebateRecord, memory: Snapshot | None = None) -> Non
             said = reply.error.message if reply.error else spoken(reply.text)
             for line in said.strip().splitlines():
                 console.print(Text(f"    {printable(line)}", style="dim"))
+        if one.summary:
+            whose = " (from the tally)" if one.plain else ""
+            console.print(Text(f"  summed up{whose}: {printable(one.summary)}", style="italic"))

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 LEAST = 32
 """Bytes below which no piece is cut further: a server that refuses these does not refuse them for their length."""

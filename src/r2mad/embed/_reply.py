@@ -12,7 +12,7 @@ from r2mad.embed._pieces import unit
 from r2mad.errors import BadResponseError
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 
 def read_vectors(data: Any, count: int) -> Vectors:

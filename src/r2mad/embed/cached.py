@@ -14,7 +14,7 @@ import numpy as np
 from r2mad.protocols import Embedder
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 ROOM = 64 << 20
 """Bytes of vectors that are kept: 65,000 of the embedded embedder, 16,000 of one with 1,024 numbers."""

@@ -23,8 +23,8 @@ from r2mad.models.catalogue import check_gguf, pull, verify
 from r2mad.models.local import TIMEOUT, Serving, start, stop
 
 if TYPE_CHECKING:
+    from r2mad.experience import Vectors
     from r2mad.models import ModelOptions
-    from r2mad.types import Vectors
 
 CONTEXT = 2048
 """Tokens of context. llama.cpp takes less where the model was trained on less, and refuses what is longer."""

@@ -36,8 +36,8 @@ from r2mad.models.openai import shared_endpoint
 from r2mad.types import clean
 
 if TYPE_CHECKING:
+    from r2mad.experience import Vectors
     from r2mad.models import ModelOptions
-    from r2mad.types import Vectors
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from r2mad.errors import UsageError
 from r2mad.types import clean
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 DIMENSION = 256
 """Numbers of a vector: the only size that the package carries."""

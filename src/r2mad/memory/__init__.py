@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import cast, get_args
 
 from r2mad.errors import UnknownNameError, UsageError
+from r2mad.experience import Form
 from r2mad.protocols import MemoryStore
-from r2mad.types import Form
 
 __all__ = ["SCHEMES", "open_memory"]
 

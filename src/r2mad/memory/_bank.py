@@ -18,7 +18,7 @@ from r2mad.memory._tables import Meta, Run, mark, read_heads
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from r2mad.types import Case, Vectors
+    from r2mad.experience import Case, Vectors
 
     Array = npt.NDArray[Any]
 

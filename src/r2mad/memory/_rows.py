@@ -14,12 +14,13 @@ from zlib import crc32
 
 import numpy as np
 
+from r2mad.experience import Outcome, Remembered, case_id, question_key
 from r2mad.memory._tables import Holder, Row, Run, head_mark, mark
 from r2mad.serial import dump, load
-from r2mad.types import DebateRecord, Outcome, Remembered, case_id, digest, question_key
+from r2mad.types import DebateRecord, digest
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 _PUT_DEBATE = "INSERT INTO debates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PUT_CASE = "INSERT INTO cases VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from r2mad.errors import UsageError
-from r2mad.types import Remembered
+from r2mad.experience import Remembered
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 SLACK = 1e-3
 """How far a vector's length may be from 1, or from 0 for a text without content: half precision, but no slip."""

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from r2mad.answers import canonical
-from r2mad.types import Item, Question, Remembered, digest, question_key
+from r2mad.experience import Remembered, question_key
+from r2mad.types import Item, Question, digest
 
 if TYPE_CHECKING:
-    from r2mad.types import AnswerKind, Vectors
+    from r2mad.experience import Vectors
+    from r2mad.types import AnswerKind
 
 Kind = Literal[
     "overlap",

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from r2mad.errors import UsageError
+from r2mad.experience import Form, Outcome, Remembered
 from r2mad.protocols import Embedder
 from r2mad.retrieval import question_text, reply_text, state_text
 from r2mad.summary import UNUSABLE, plain_line
-from r2mad.types import DebateRecord, Failure, Form, Outcome, Remembered
+from r2mad.types import DebateRecord, Failure
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 
 def places(record: DebateRecord) -> list[tuple[int, int]]:

@@ -21,13 +21,14 @@ from math import isfinite, prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from r2mad.errors import StoreError, UsageError
+from r2mad.experience import Form, Outcome, Remembered
 from r2mad.memory._shapes import check
 from r2mad.protocols import MemoryStore
 from r2mad.serial import dump, load
-from r2mad.types import JSON, SCHEMA, DebateRecord, Form, Outcome, Remembered
+from r2mad.types import JSON, SCHEMA, DebateRecord
 
 if TYPE_CHECKING:
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 BATCH = 64
 """Debates that are embedded at once and written in one transaction: few enough that little is lost when it is cut."""

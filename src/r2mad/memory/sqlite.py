@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from r2mad.errors import StoreError, UsageError
+from r2mad.experience import Case, Form, Remembered, question_key
 from r2mad.memory import _rows, _tables
 from r2mad.memory._bank import Columns, Shelf, StoredBank, view
 from r2mad.memory._file import MemoryFile, create
 from r2mad.memory._shapes import check
 from r2mad.memory._tables import Meta, Run
 from r2mad.protocols import Holder
-from r2mad.types import Case, Form, Question, Remembered, question_key
+from r2mad.types import Question
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from r2mad.types import Vectors
+    from r2mad.experience import Vectors
 
 KEPT = 128
 """Parsed debates kept at hand: neighbouring agents and rounds are reminded of the same few. Some megabytes at most."""

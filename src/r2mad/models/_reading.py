@@ -17,7 +17,7 @@ from r2mad.models import _world as world
 from r2mad.types import LETTERS, Message
 
 BETA = 4.0
-"""β of w = 2σ(β(c − ½)); the design's default."""
+"""β of w = 2σ(β(c − ½)); the default of `r2mad.skew`."""
 TYPICAL = {"high": 0.775, "low": 0.225}
 """The confidence c that a label stands for: the middle of the range that earns it, (0.55, 1] and [0, 0.45)."""
 SUMMARISE = "Summarise where this debate stands"

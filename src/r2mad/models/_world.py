@@ -2,7 +2,7 @@
 
 Nothing is stored. A topic follows from its name by hashes, so whoever knows the name knows the topic, in any process.
 Each topic has a few concepts θ, one of them true (θ*). In a sound topic most agents hold the true one; in another most
-hold the same wrong one (θ', a shared misconception), and the true one comes second (seed 000, §3 and Appendix C).
+hold the same wrong one (θ', a shared misconception), and the true one comes second (R2-MAD, §3 and Appendix C).
 
 The words are invented, so that a real model cannot know them and an embedder finds texts of one topic near each other.
 """

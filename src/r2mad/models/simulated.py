@@ -1,6 +1,6 @@
 """A model whose beliefs are known: it answers by the theory, so that what a method does to a debate can be measured.
 
-`simulated/shared-misconception`    draws each answer from P(θ | x, Z, E, φ_i) of Eq. 3 (seed 000)
+`simulated/shared-misconception`    draws each answer from P(θ | x, Z, E, φ_i) of Eq. 3 (R2-MAD)
 
 The concepts θ are the options of the question. Memory corrects the prior (Eq. 9), peers skew it (Eq. 2), and labels
 reweight the peers; the world that the prior comes from is `r2mad.models._world`, and questions about it are the data

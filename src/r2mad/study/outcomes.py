@@ -18,10 +18,11 @@ from typing import Any, Protocol
 
 from r2mad.answers import equivalent, spoken
 from r2mad.errors import UsageError
+from r2mad.experience import Outcome
 from r2mad.prompts import load_pack
 from r2mad.protocols import ChatModel
 from r2mad.scene import call_seed
-from r2mad.types import DebateRecord, Item, Message, Outcome, Question, Request, Sampling
+from r2mad.types import DebateRecord, Item, Message, Question, Request, Sampling
 
 Verdicts = Mapping[str, float | None]
 """For each answer that was given: how right it is, or None where that is not known."""
