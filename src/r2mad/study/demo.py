@@ -31,8 +31,8 @@ METHODS = ("cot", "sc-3", "vote", "mad", "r2mad")
 EMBEDDED = "local/smollm2-135m"
 """The model whose memory ships."""
 MEMORY = Path(__file__).parent / "demo_memory.jsonl"
-LESSONS = 2
-"""Train questions that another model debates for each question of its demo: enough to have something to remember."""
+LESSONS = 1
+"""Train questions that another model debates for each question of its demo: few, since it has to be asked."""
 
 
 @dataclass(frozen=True, slots=True)
