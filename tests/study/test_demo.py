@@ -136,6 +136,8 @@ def _untimed(path: Path) -> list[str]:
         data = json.loads(dump(record))
         for name in ("seconds", "started", "study"):
             del data[name]
+        if data["memory"]:
+            del data["memory"]["url"]  # in the run's own folder
         for one in data["rounds"]:
             for reply in one["replies"]:
                 del reply["seconds"]
