@@ -27,9 +27,10 @@ from r2mad.methods import METHODS
 from r2mad.models.fake_server import FakeServer
 from r2mad.models.fake_server import Settings as FakeSettings
 from r2mad.prompts import Pack
+from r2mad.protocols import ChatModel
 from r2mad.settings import Settings
 from r2mad.study.remember import open_shelf, remember
-from r2mad.types import Item, Question
+from r2mad.types import Completion, Item, Question, Request
 from r2mad.verdict import Never
 
 LIMIT = 1.3
@@ -51,6 +52,27 @@ def _questions(count: int, split: str) -> list[Item]:
         )
         for n in range(count)
     ]
+
+
+class _Distinct:
+    """The fake model with replies that are all different: its own repeat a few hundred, and a cache would gain by it."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        self.name, self.identity = model.name, model.identity
+
+    async def complete(self, request: Request) -> Completion:
+        found = await self._model.complete(request)
+        if request.kind == "summary":
+            return found
+        words = [
+            f"{word}{request.seed % 997}" if place % 5 == 0 else word
+            for place, word in enumerate(found.text.split(" "))
+        ]
+        return replace(found, text=" ".join(words))
+
+    async def aclose(self) -> None:
+        await self._model.aclose()
 
 
 def _timed(owner: Any, name: str, label: str) -> None:

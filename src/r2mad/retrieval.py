@@ -35,6 +35,9 @@ _NOISE = 12
 """Decimals at which two scores count as equal: what is left of rounding in sums of rounded similarities is below."""
 BLOCK = 256
 """Similarities whose largest is taken at once: it leaves few to sort, for a tenth of the cost of a partition."""
+INLINE = 20_000
+"""Cases of a bank up to which the search stays in the event loop: it takes under a millisecond, and a thread would have
+to fight for the interpreter with the replies that come in meanwhile."""
 WIDTH = 3
 """Candidates are the WIDTH·K cases nearest to the state (R2-MAD, §4.2)."""
 
@@ -211,9 +214,10 @@ def reply_text(reply: Reply) -> str:
 def state_text(question: Question, own: Reply, summary: str | None, consensus: float, form: Form = "paper") -> str:
     """s_i^(t) of Eq. 4 as text: the question, the agent's own reply, the summary h, the consensus Cons(Z).
 
-    `form` "official" leaves the consensus out, as the authors' scripts do.
+    `form` "official" leaves the consensus out, as the authors' scripts do. Each part begins a line, so that an embedder
+    that goes line by line has read most of it before.
     """
-    parts = [question_text(question), f"Own position: {reply_text(own)}", summary or ""]
+    parts = [question_text(question), "Own position:", reply_text(own), summary or ""]
     if form == "paper":
         parts.append(f"Consensus: {consensus:.2f}")
     return "\n".join(parts)
@@ -278,8 +282,15 @@ class Retrieval:
         vectors = await boundary(scene.memory.embedder.embed(texts))
         if isinstance(vectors, Failure):
             return tuple(Recall(forgot=vectors) for _ in scene.agents)
-        # One thread for all agents: a large bank takes milliseconds, and a first look has to read it.
+        size = max((len(bank) for bank in self._banks(scene) if bank), default=0)
+        if size <= INLINE:
+            return self._search(scene, vectors, last)
         return await asyncio.to_thread(self._search, scene, vectors, last)
+
+    def _banks(self, scene: Scene) -> list[Bank | None]:
+        """Each agent's bank. They were read when the debate began, so nothing is waited for here."""
+        assert scene.memory is not None
+        return [scene.memory.snapshot.bank(agent.persona.name) for agent in scene.agents]
 
     def _search(self, scene: Scene, vectors: Vectors, last: Round | None) -> tuple[Recall, ...]:
         count = len(scene.agents)
@@ -287,15 +298,13 @@ class Retrieval:
         index = last.index + 1 if last else 0
         replies = vectors[count + 1 :]
 
-        def recall(agent: int) -> Recall:
-            assert scene.memory is not None
-            bank = scene.memory.snapshot.bank(scene.agents[agent].persona.name)
+        def recall(agent: int, bank: Bank | None) -> Recall:
             if not bank:
                 return Recall(trade_off=balance, replies=replies)
             lot = int(digest(["lot", scene.seed, scene.question.id, agent, index]), 16)
             return self._choose(bank, vectors[agent], vectors[count], balance, lot, replies)
 
-        return tuple(recall(agent) for agent in range(count))
+        return tuple(recall(agent, bank) for agent, bank in enumerate(self._banks(scene)))
 
     def _choose(
         self, bank: Bank, state: Vectors, question: Vectors, balance: float, lot: int, replies: Vectors

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from r2mad.experience import Vectors
 
-KEPT = 128
-"""Parsed debates kept at hand: neighbouring agents and rounds are reminded of the same few. Some megabytes at most."""
+KEPT = 512
+"""Parsed debates kept at hand: agents and rounds are reminded of the same few. Some 40 kB each with long replies."""
 
 
 def open_sqlite(place: str, embedder: str | None, dimension: int | None, form: Form) -> SqliteMemory:
