@@ -55,7 +55,7 @@ def _questions(count: int, split: str) -> list[Item]:
 
 
 class _Distinct:
-    """The fake model with replies that are all different: its own repeat a few hundred, and a cache would gain by it."""
+    """The fake model with replies that are all different: its own are a few hundred, and a cache would gain by it."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
