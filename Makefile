@@ -35,10 +35,12 @@ format: $(READY)  ## Format the code and mend what can be mended.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)  ## Measure what we cost against the ideal: the client side, a model's prompt cache, the memory.
+bench: $(READY)  ## Measure what we cost against the ideal: the client side, a prompt cache, the memory.
 	$(BIN)/python benchmarks/orchestration.py
 	$(BIN)/python benchmarks/prefix.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/misconception.py
 
 clean:  ## Remove what the other targets made.
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -249,7 +249,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"**"})
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """A public field of one of our own frozen records needs none of the checks, which took half of the rendering."""
+        """A public field of one of our own records needs none of the checks, which took half of the rendering."""
         if type(obj) in RECORDS and attribute[:1] != "_":
             return getattr(obj, attribute) if hasattr(obj, attribute) else self.undefined(obj=obj, name=attribute)
         return super().getattr(obj, attribute)
