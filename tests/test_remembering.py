@@ -254,6 +254,14 @@ async def test_with_an_empty_bank_the_debate_is_plain(name: str) -> None:
         assert record.memory.cases == 0
 
 
+async def test_a_cap_on_calls_counts_the_summaries_that_are_made_and_no_others() -> None:
+    memory = memory_of([await _old("A", "B", "B")])
+    for held, cap, rounds in ((memory, 11, 3), (memory, 10, 2), (memory_of([]), 9, 3)):
+        scene = replace(_scene(_says("A", "B", "B"), held), ledger=Ledger(cap))
+        record = await engine.run(scene, METHODS["r2mad"])
+        assert (len(record.rounds), record.stopped == "partial") == (rounds, rounds == 2)
+
+
 async def test_invariant_1_golds_of_the_asked_questions_are_nowhere_in_reach() -> None:
     """A debate is given a Question; what turned out right in a memory is the only thing like a gold that it sees."""
     scene = _scene(_says("A", "B", "B"), memory_of([await _old("A", "B", "B")]))

@@ -41,13 +41,14 @@ async def run(scene: Scene, method: Method) -> DebateRecord:
     started, clock = datetime.now(UTC), time.perf_counter()
     identity, memory = debate_id(scene, method), await _remembered(scene, method)
     retrieval = method.retrieval if memory and memory.cases else None  # nothing to remember: a plain debate
+    summing = retrieval is not None or method.summarise
 
     opened = await method.opening(scene if memory and memory.cases else replace(scene, memory=None))
     last, count = await _settle(scene, Round(0, 0.0, opened.replies, opened.views, candidates=opened.pool))
     rounds, prompts = [last], [[scene.pack.task(scene.question)] for _ in scene.agents]
 
-    while not (stopped := _over(scene, method, rounds)):
-        if retrieval or method.summarise:
+    while not (stopped := _over(scene, method, rounds, summing)):
+        if summing:
             last, _ = await asyncio.gather(summed_up(scene, rounds), _embed_ahead(scene, last, retrieval))
             rounds[-1] = last
         recalled = await retrieval(scene, last) if retrieval else ()
@@ -115,7 +116,7 @@ async def _embed_ahead(scene: Scene, last: Round, retrieval: Retrieval | None) -
         await boundary(scene.memory.embedder.embed([reply_text(reply) for reply in last.replies]))
 
 
-def _over(scene: Scene, method: Method, rounds: Sequence[Round]) -> Stopped | None:
+def _over(scene: Scene, method: Method, rounds: Sequence[Round], summing: bool) -> Stopped | None:
     """Why there is no further round: nobody is left, the last one was held, the method's own reason, or no budget."""
     if all(reply.error for reply in rounds[-1].replies):
         return "failed"
@@ -124,7 +125,7 @@ def _over(scene: Scene, method: Method, rounds: Sequence[Round]) -> Stopped | No
     if why := method.stop(rounds):
         return why
     # Half a round would waste what the whole ones cost: the group's answer is the last whole round's.
-    return None if scene.ledger.room(len(scene.agents) + method.summarises) else "partial"
+    return None if scene.ledger.room(len(scene.agents) + summing) else "partial"
 
 
 async def _settle(scene: Scene, unsettled: Round) -> tuple[Round, Tally]:
