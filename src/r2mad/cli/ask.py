@@ -128,11 +128,14 @@ def _warn_of_memory(table: Table, scene: Scene, method: Method) -> None:
         return
     if scene.memory.snapshot.knows(scene.question):
         complain("this very question is in the memory, with what turned out right")
-    if not scene.memory.info(scene.agents).cases:
-        names = ", ".join(agent.persona.name for agent in scene.agents)
+    names = [agent.persona.name for agent in scene.agents]
+    strangers = [name for name in names if not scene.memory.snapshot.bank(name)]
+    if strangers and len(strangers) < len(names):
+        complain(f"the memory has no cases of {', '.join(strangers)}; the others remember")
+    elif strangers:
         known = ", ".join(sorted({one.name for one in table.store.roster()})) if table.store else ""
         who = f"it knows {known}" if known else "it is empty"
-        complain(f"the memory has no cases of these agents ({names}): {who}; the debate runs without")
+        complain(f"the memory has no cases of these agents ({', '.join(names)}): {who}; the debate runs without")
 
 
 async def _hold(question: Question, options: AskOptions, settings: Settings) -> tuple[DebateRecord, Path | StoreError]:
