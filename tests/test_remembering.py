@@ -321,6 +321,10 @@ async def test_the_id_of_a_debate_depends_on_what_the_memory_holds() -> None:
     ids = {engine.debate_id(_scene(_says("A"), memory), METHODS["r2mad"]) for memory in (one, other)}
     assert len(ids) == 2
     assert len({engine.debate_id(_scene(_says("A"), memory), METHODS["mad"]) for memory in (one, other, None)}) == 1
+    r2mad = METHODS["r2mad"]
+    changed = [replace(r2mad, retrieval=retrieval) for retrieval in (Retrieval(k=2), Retrieval(gamma=0.5))]
+    variants = [r2mad, official(r2mad), *changed]
+    assert len({engine.debate_id(_scene(_says("A"), one), method) for method in variants}) == 4
 
 
 def test_a_method_that_weighs_by_memory_needs_a_retrieval() -> None:
@@ -328,6 +332,8 @@ def test_a_method_that_weighs_by_memory_needs_a_retrieval() -> None:
         Method("mine", "", "", skew=(Everyone(), MemoryConfidence()))
     with pytest.raises(UsageError, match="confidence"):
         MemoryConfidence(high=0.3, low=0.6)
+    with pytest.raises(UsageError, match="at least 2 rounds"):
+        METHODS["r2mad"].sized(rounds=1)
 
 
 async def test_the_official_form() -> None:

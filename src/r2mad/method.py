@@ -45,6 +45,8 @@ class Method:
                 f"{self.name}: several samples an agent leave no one reply to debate; use 1 round or sample"
             )
 
+        if self.retrieval and self.rounds < 2:
+            raise UsageError(f"{self.name} remembers before its second round, so it needs at least 2 rounds")
         if not self.retrieval and any(getattr(part, "needs_memory", False) for part in self.skew):
             raise UsageError(f"{self.name}: confidence from memory needs a retrieval to take it from")
 
