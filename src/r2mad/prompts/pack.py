@@ -252,7 +252,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         """A public field of one of our own records needs none of the checks, which took half of the rendering."""
         if type(obj) in RECORDS and attribute[:1] != "_":
             return getattr(obj, attribute) if hasattr(obj, attribute) else self.undefined(obj=obj, name=attribute)
-        return super().getattr(obj, attribute)  # type: ignore[no-untyped-call]  # jinja has no types here
+        checked: Any = super()  # whether jinja's own method counts as typed depends on mypy's cache
+        return checked.getattr(obj, attribute)
 
     def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:
         """Refuse."""
