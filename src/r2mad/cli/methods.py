@@ -21,6 +21,7 @@ def methods(*, json: bool = False) -> int:
                 "name": method.name,
                 "summary": method.summary,
                 "calls": method.calls,
+                "memory": method.needs_memory,
                 "agents": method.agents,
                 "rounds": method.rounds,
                 "composition": method.composition,
@@ -35,5 +36,6 @@ def methods(*, json: bool = False) -> int:
         print(f"{method.name:<{width}}  {method.calls:>3} call{'s' if method.calls > 1 else ' '}  {method.summary}")
         print(f"{'':<{width}}             {method.composition}")
         print(f"{'':<{width}}             {method.source}")
-    print("\nsc-m exists for every m from 1 to 999. --agents and --rounds change the size of vote and mad.")
+    print("\nsc-m exists for every m from 1 to 999. --agents and --rounds change the size of debates.")
+    print("r2mad and its kin, and icl-cot, need a memory: --memory sqlite:PATH, built by r2mad remember")
     return 0
