@@ -156,6 +156,42 @@ async def test_cases_that_did_not_fit_are_not_in_the_conversation_later() -> Non
             assert not any("<experience>" in message.content for message in request.messages[:-1])
 
 
+async def test_icl_cot_answers_without_the_cases_where_they_do_not_fit() -> None:
+    embedder = WordEmbedder()
+    memory = memory_of([await _old(embedder, "ABB", "ABB", "ABB")], embedder)
+
+    def script(request: Request) -> str:
+        if "<experience>" in request.messages[-1].content:
+            raise ContextOverflowError("too long")
+        return "((A))"
+
+    scene = _scene(ScriptedModel(script), memory)
+    record = await engine.run(replace(scene, agents=scene.agents[:1]), METHODS["icl-cot"])
+    (view,) = record.rounds[0].views
+    assert (record.answer, record.degraded) == ("A", True)
+    assert view.forgot is not None
+    assert view.forgot.kind == "context-overflow"
+
+
+async def test_what_is_forgotten_under_a_debates_hands_degrades_it(tmp_path: Path) -> None:
+    old = await _old(WordEmbedder(), "ABB", "ABB", "ABB")
+    store = open_memory(f"sqlite:{tmp_path / 'm.db'}", embedder="words/64", dimension=64)
+    try:
+        store.add([old])
+        memory = Memory(store.url, store.snapshot(), WordEmbedder())
+
+        def watch(index: int, what: object) -> None:
+            if isinstance(what, Round) and index == 0:
+                store.forget([old.record.id])
+
+        scene = replace(_scene(_script("ABB", "ABB", "ABB"), memory), observe=watch)
+        record = await engine.run(scene, METHODS["r2mad"])
+    finally:
+        store.close()
+    assert (record.degraded, len(record.rounds)) == (True, 3)
+    assert all(view.forgot and view.forgot.kind == "memory" for view in record.rounds[1].views)
+
+
 async def test_a_summary_whose_call_failed_degrades_the_debate_and_one_that_was_refused_does_not() -> None:
     embedder = WordEmbedder()
     memory = memory_of([await _old(embedder, "ABB", "ABB", "ABB")], embedder)

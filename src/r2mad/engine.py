@@ -18,14 +18,14 @@ from datetime import UTC, datetime
 
 from r2mad.answers import Tally, spoken, tally_async
 from r2mad.context import Turn
-from r2mad.errors import ContextOverflowError, boundary
+from r2mad.errors import boundary
 from r2mad.method import Method
 from r2mad.prompts import ShownReply
 from r2mad.retrieval import Recall, Retrieval, reply_text
-from r2mad.scene import Scene
+from r2mad.scene import Scene, unfitted
 from r2mad.skew import everyone
 from r2mad.summary import summed_up
-from r2mad.types import DebateRecord, Failure, MemoryInfo, Peer, Reply, Round, Stopped, View, digest
+from r2mad.types import DebateRecord, MemoryInfo, Peer, Reply, Round, Stopped, View, digest
 
 SILENCE = "(This participant gave no readable reply.)"
 """Shown in place of a reply that is nothing but cut-off reasoning."""
@@ -182,7 +182,7 @@ async def _speak(
         if view.trimmed < len(reminded):
             return reply, view
         prompts[agent][index] = bare
-        return reply, replace(view, forgot=Failure(ContextOverflowError.kind, "the cases did not fit into the context"))
+        return reply, replace(view, forgot=unfitted())
 
     return await asyncio.gather(*(speak(agent) for agent in range(len(scene.agents))))
 

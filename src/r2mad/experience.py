@@ -5,6 +5,7 @@ Frozen like the records of a debate, but not written as one: each store and exch
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -80,6 +81,15 @@ class Case:
 def case_id(debate: str, round_index: int, seat: int) -> str:
     """The name of a case: 16 hexadecimal digits that depend on nothing but (debate, round, agent)."""
     return digest([debate, round_index, seat])
+
+
+def leak_key(question: Question) -> str:
+    """What makes two questions one for whoever knows the answer: neither case nor spacing nor the options' order."""
+
+    def plain(text: str) -> str:
+        return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+    return digest([plain(question.text), sorted(plain(option) for option in question.options)])
 
 
 def question_key(question: Question) -> str:

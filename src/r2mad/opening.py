@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from r2mad.retrieval import Recall, Retrieval
-from r2mad.scene import Scene
+from r2mad.scene import Scene, unfitted
 from r2mad.types import Message, Reply, View
 
 
@@ -90,8 +90,10 @@ class Reminded:
             bare = opening_messages(scene, agent)
             reminder = self.retrieval.reminder(scene, recall)
             asked = Message("user", "\n\n".join(filter(None, (reminder, bare[-1].content))))
-            reply, view = await scene.reply(agent, [(*bare[:-1], asked)], round_index=0)
-            return reply, replace(view, candidates=recall.candidates, retrieved=recall.retrieved, forgot=recall.forgot)
+            layouts = [(*bare[:-1], asked), bare] if reminder else [bare]
+            reply, view = await scene.reply(agent, layouts, round_index=0)
+            forgot = recall.forgot or (unfitted() if view.trimmed else None)
+            return reply, replace(view, candidates=recall.candidates, retrieved=recall.retrieved, forgot=forgot)
 
         answered = await asyncio.gather(*(answer(agent) for agent in range(len(scene.agents))))
         return Opened(tuple(reply for reply, _ in answered), tuple(view for _, view in answered))

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from r2mad.answers import spoken
-from r2mad.errors import UsageError, boundary
+from r2mad.errors import StoreError, UsageError, boundary
 from r2mad.experience import Case, Form
 from r2mad.prompts import Held, ShownCase
 from r2mad.protocols import Bank
 from r2mad.scene import Scene
-from r2mad.types import Failure, Question, Reply, Retrieved, Round, digest
+from r2mad.types import Failure, Question, Reply, Retrieved, Round, clean, digest
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -282,6 +282,12 @@ class Retrieval:
         vectors = await boundary(scene.memory.embedder.embed(texts))
         if isinstance(vectors, Failure):
             return tuple(Recall(forgot=vectors) for _ in scene.agents)
+        try:
+            return await self._searched(scene, vectors, last)
+        except StoreError as error:  # forgotten or replaced under our hands: the debate goes on without
+            return tuple(Recall(forgot=Failure("memory", clean(str(error)))) for _ in scene.agents)
+
+    async def _searched(self, scene: Scene, vectors: Vectors, last: Round | None) -> tuple[Recall, ...]:
         size = max((len(bank) for bank in self._banks(scene) if bank), default=0)
         if size <= INLINE:
             return self._search(scene, vectors, last)

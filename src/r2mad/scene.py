@@ -90,6 +90,11 @@ class Ledger:
         self.usage[kind] = self.usage.get(kind, Usage()) + usage
 
 
+def unfitted() -> Failure:
+    """What a view says where an agent's cases were left out because its model's context was too short."""
+    return Failure(ContextOverflowError.kind, "the cases did not fit into the context")
+
+
 def nobody(round_index: int, what: Reply | Round) -> None:
     """Nobody watches."""
 

@@ -299,10 +299,10 @@ class View:
     trade_off: float | None = None
     candidates: tuple[Retrieved, ...] = ()
     retrieved: tuple[Retrieved, ...] = ()
-    """The cases that were chosen, in order of choice; shown to the agent unless the method only weighs by them."""
+    """The cases chosen, in order of choice; shown unless the method only weighs by them, or `forgot` is set."""
     peers: tuple[Peer, ...] = ()
     forgot: Failure | None = None
-    """Why nothing could be retrieved, where the embedder failed."""
+    """Why nothing was remembered: the embedder or the memory failed, or the cases did not fit into the context."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ async def test_gold_knows_all_but_what_failed() -> None:
     outcome = await Gold()(_record("AB-", "xBA"), ITEM)
     assert outcome is not None
     assert outcome.correct == ((True, False, False), (None, False, True))
-    assert outcome.rewards == (0.0, 0.0, 1.0)  # the last reply counts, and a failed one earns nothing
+    assert outcome.rewards == (None, 0.0, 1.0)  # the last reply counts, and of a failed one nothing is known
     assert (outcome.answer, outcome.source) == ("A", "gold")
     assert await Gold()(_record("AB-"), None) is None
 
@@ -112,6 +112,16 @@ async def test_feedback_on_a_named_answer_and_on_other_debates() -> None:
     assert outcome.rewards == (0.0, 1.0, 0.0)
     assert await Feedback({"other": (1.0, None)})(_record("AB-"), None) is None
     assert await Feedback({"d": (1.0, None)})(_record("---", answer=None), None) is None
+
+
+@pytest.mark.parametrize("named", ["B", "b", "(B)", "right", " RIGHT "])
+async def test_an_option_may_be_named_by_letter_or_text(named: str) -> None:
+    """Unknown is not wrong: a name that is not understood must not make every answer wrong."""
+    outcome = await Feedback({"d": (1.0, named)})(_record("AB-"), None)
+    assert outcome is not None
+    assert (outcome.rewards, outcome.answer) == ((0.0, 1.0, 0.0), "B")
+    with pytest.raises(UsageError, match="none of its options"):
+        await Feedback({"d": (1.0, "sideways")})(_record("AB-"), None)
 
 
 async def test_a_verifier_is_asked_once_an_answer_and_may_be_unsure() -> None:
@@ -183,6 +193,15 @@ def test_a_function_is_loaded_by_its_place(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError):
             load_checker(wrong)
+    (tmp_path / "exits.py").write_text("import sys\nsys.exit(0)\n")
+    with pytest.raises(UsageError, match="SystemExit"):
+        load_checker(f"{tmp_path}/exits.py:right")
+    (tmp_path / "typed.py").write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+        "@dataclass\nclass One:\n    x: int\n"
+        "def right(question, answer):\n    return One(1).x\n"
+    )
+    assert load_checker(f"{tmp_path}/typed.py:right").check(QUESTION, "A") == 1
     with pytest.raises(UsageError, match="not a function"):
         load_checker(f"{tmp_path}/checks.py:number")
 

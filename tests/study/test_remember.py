@@ -154,6 +154,33 @@ async def test_a_judge_that_fails_keeps_what_was_judged_before(tmp_path: Path) -
         assert len(server.log) == asked + 2 * 11  # the third debate's calls are in the cache
 
 
+async def test_what_would_cut_its_debates_short_is_refused(tmp_path: Path) -> None:
+    """A debate without all its rounds would be known for good, and never be held in full."""
+    async with FakeServer(QUICK) as server:
+        for calls, rounds in ((10, None), (None, 1)):
+            async with _open(server, tmp_path / "m.db", max_calls=calls, rounds=rounds) as (table, shelf):
+                with pytest.raises(UsageError, match=r"cut it short|at least 2"):
+                    await remember(table, _items(2), shelf)
+        assert not server.log
+        async with _open(server, tmp_path / "m.db", max_calls=11) as (table, shelf):
+            assert (await remember(table, _items(2), shelf)).cases == 12
+
+
+async def test_what_was_known_meanwhile_is_not_counted_as_added(tmp_path: Path) -> None:
+    async with FakeServer(QUICK) as server, _open(server, tmp_path / "m.db") as (table, shelf):
+        await run_study(table, _items(2), ["mad"], tmp_path / "run", seed=1)
+        records = list(latest(tmp_path / "run" / DEBATES).values())
+        golds = {item.question.id: item for item in _items(2)}
+        built = await remember_records([*records, *records], shelf, Gold(), items=golds)
+        assert built.added == len(shelf.store.known()) == sum(len(record.rounds) > 1 for record in records)
+        both = await asyncio.gather(*(remember(table, _items(3), shelf) for _ in range(2)))
+        assert sum(one.added for one in both) == 3
+        assert sum(one.known for one in both) == 3
+        # `ask` gives a question an id of its own: it is found by its words
+        renamed = [replace(one, id=f"{one.id}-x", question=replace(one.question, id="asked")) for one in records]
+        assert (await remember_records(renamed, shelf, Gold(), items=golds)).unjudged == 0
+
+
 async def test_debates_of_unknown_outcome_are_not_kept(tmp_path: Path) -> None:
     async with FakeServer(QUICK) as server, _open(server, tmp_path / "m.db") as (table, shelf):
         built = await remember(table, _items(3), shelf, judge=Checker(lambda question, answer: None, "none"))
@@ -206,6 +233,9 @@ async def test_7_a_study_refuses_a_memory_that_knows_its_questions(tmp_path: Pat
     leaked = _items(3)
     # the same question and options under another id is the same question; with other options it is another one
     renamed = [replace(item, question=replace(item.question, id=f"new/{n}")) for n, item in enumerate(leaked)]
+    asked = [item.question for item in leaked]
+    turned = [Item(replace(one, options=OPTIONS[::-1], id=f"t/{one.id}"), "A") for one in asked]
+    shouted = [Item(replace(one, text=f" {one.text.upper()}  ", id=f"s/{one.id}"), "A") for one in asked]
     other = [
         replace(item, question=replace(item.question, options=OPTIONS[:3], id=f"o/{item.question.id}"))
         for item in leaked
@@ -213,11 +243,14 @@ async def test_7_a_study_refuses_a_memory_that_knows_its_questions(tmp_path: Pat
     async with FakeServer(QUICK) as server:
         async with _open(server, tmp_path / "m.db") as (table, shelf):
             await remember(table, leaked, shelf)
-        asked = len(server.log)
+        before = len(server.log)
         async with open_table("openai/fake", settings.changed(base_url=server.base_url)) as table:
             with pytest.raises(UsageError, match="3 of 4 questions are in the memory"):
                 await run_study(table, [*renamed, _items(1, "test")[0]], ["r2mad"], tmp_path / "run", seed=1)
-            assert len(server.log) == asked
+            assert len(server.log) == before
+            for same in (turned, shouted):  # neither the options' order nor case and spacing make it another question
+                with pytest.raises(UsageError, match="3 of 3 questions are in the memory"):
+                    await run_study(table, same, ["r2mad"], tmp_path / "run", seed=1)
             assert not latest(tmp_path / "run" / DEBATES)
             await run_study(table, renamed, ["mad"], tmp_path / "mad", seed=1)  # it reads no memory
             await run_study(table, renamed, ["r2mad"], tmp_path / "allowed", seed=1, allow_leak=True)

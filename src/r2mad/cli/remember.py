@@ -123,7 +123,7 @@ def _items(dataset: str | None, options: RememberOptions) -> list[Item]:
     items = load(dataset if split or options.records else f"{name}:train")
     if split and split != "train" and not options.records:
         complain(f"{dataset} is not a train split: a study on it will refuse this memory")
-    return items[: options.limit]
+    return items if options.records else items[: options.limit]
 
 
 async def _build(items: list[Item], options: RememberOptions, settings: Settings, view: _Progress) -> Built:
@@ -157,7 +157,7 @@ async def _judge(options: RememberOptions, settings: Settings, stack: AsyncExitS
         name = said.removeprefix("verifier:")
         fetch_local([name])
         table = await stack.enter_async_context(open_table(name, settings.changed(memory=None)))
-        return Verifier(table.models[0], seed=options.seed)
+        return Verifier(table.models[0], seed=options.seed, pack=settings.prompts or "general")
     if said.endswith(".csv"):
         return read_feedback(home_expanded(Path(said)))
     if ":" in said:

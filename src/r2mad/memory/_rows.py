@@ -14,7 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
-from r2mad.experience import Outcome, Remembered, case_id, question_key
+from r2mad.experience import Outcome, Remembered, case_id, leak_key
 from r2mad.memory._tables import Holder, Row, Run, head_mark, mark
 from r2mad.serial import dump, load
 from r2mad.types import DebateRecord, digest
@@ -105,7 +105,7 @@ def prepare(debate: Remembered) -> Prepared:
         cases.append((agent.name, agent.model, index, seat, rewards[seat], case, _bytes(debate.states[index, seat])))
     return Prepared(
         id=record.id,
-        key=question_key(record.question),
+        key=leak_key(record.question),
         content=_content(told, turned_out),
         about=(record.question.id, record.dataset, record.split, record.study, outcome.source),
         question=_bytes(debate.question),

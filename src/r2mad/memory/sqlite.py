@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from r2mad.errors import StoreError, UsageError
-from r2mad.experience import Case, Form, Remembered, question_key
+from r2mad.experience import Case, Form, Remembered, leak_key
 from r2mad.memory import _rows, _tables
 from r2mad.memory._bank import Columns, Shelf, StoredBank, view
 from r2mad.memory._file import MemoryFile, create
@@ -342,4 +342,4 @@ class StoredSnapshot:
 
     def knows(self, question: Question) -> bool:
         """Whether a debate on the very same question (text and options) is in it."""
-        return bool((self._keys == np.uint64(int(question_key(question), 16))).any())
+        return bool((self._keys == np.uint64(int(leak_key(question), 16))).any())

@@ -104,6 +104,16 @@ def fence(text: str, tag: str, **attributes: str) -> str:
     return f"<{tag}{opened}>\n{_FORGED.sub('&lt;', text.strip())}\n</{tag}>"
 
 
+def quoted(text: str) -> str:
+    """`text` with each further line marked as the same text's, so that none can pass for a line of ours."""
+    return "\n| ".join(text.strip().splitlines())
+
+
+def oneline(text: str) -> str:
+    """`text` on one line, for the same reason."""
+    return " ".join(text.split())
+
+
 @dataclass(frozen=True, eq=False)  # a pack is itself: cheap to hash, for the caches below
 class Pack:
     """A loaded pack. Rendering is pure: the same pack and question give the same text."""
@@ -123,11 +133,15 @@ class Pack:
 
     def roster(self, agents: int) -> tuple[Persona, ...]:
         """`agents` personas with names that differ: those of the pack, in order, and round again."""
-        count = len(self.personas)
-        return tuple(
-            persona if turn == 0 else Persona(f"{persona.name}-{turn + 1}", persona.text)
-            for turn, persona in ((index // count, self.personas[index % count]) for index in range(agents))
-        )
+        seated = list(self.personas[:agents])
+        taken, count = {persona.name for persona in self.personas}, len(self.personas)
+        for index in range(len(seated), agents):
+            persona, turn = self.personas[index % count], index // count + 1
+            while (name := f"{persona.name}-{turn}") in taken:  # a pack may have a persona of just that name
+                turn += 1
+            taken.add(name)
+            seated.append(Persona(name, persona.text))
+        return tuple(seated)
 
     def preamble(self, persona: Persona, question: Question) -> tuple[Message, ...]:
         """What stands before the question: the system prompt, if there is one, and the pack's examples.
@@ -236,7 +250,7 @@ def load_pack(name: str | Path) -> Pack:
         lstrip_blocks=True,
         autoescape=False,  # prompts are plain text; `fence` keeps data apart
     )
-    environment.filters["fence"] = fence
+    environment.filters |= {"fence": fence, "quoted": quoted, "oneline": oneline}
     environment.globals.clear()  # no lipsum, no endless range: a prompt needs none of them
     pack = Pack(title, personas, folder, _digest(folder), examples, environment)
     _try_out(pack)

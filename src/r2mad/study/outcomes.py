@@ -11,18 +11,19 @@ import csv
 import importlib.util
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from r2mad.answers import equivalent, spoken
+from r2mad.api import load_pack_once
 from r2mad.errors import UsageError
 from r2mad.experience import Outcome
-from r2mad.prompts import load_pack
 from r2mad.protocols import ChatModel
 from r2mad.scene import call_seed
-from r2mad.types import DebateRecord, Item, Message, Question, Request, Sampling
+from r2mad.types import DebateRecord, Item, Message, Question, Reply, Request, Sampling
 
 Verdicts = Mapping[str, float | None]
 """For each answer that was given: how right it is, or None where that is not known."""
@@ -54,8 +55,8 @@ def given_answers(record: DebateRecord) -> list[str]:
 def outcome_of(record: DebateRecord, source: str, verdicts: Verdicts, right: str | None = None) -> Outcome | None:
     """The outcome that verdicts on answers come to; None if they say nothing at all.
 
-    A reply without an answer is not right, whatever the right answer is. A reply that failed is neither right nor
-    wrong (ζ unknown), but its agent has earned nothing.
+    A reply without an answer is not right, whatever the right answer is. Of one that failed nothing is known: neither
+    its ζ nor, if it was the last, the agent's reward.
     """
     if all(value is None for value in verdicts.values()) and right is None:
         return None
@@ -72,8 +73,13 @@ def outcome_of(record: DebateRecord, source: str, verdicts: Verdicts, right: str
         said = {reply.agent: reply for reply in one.replies}
         rows.append(tuple(None if said[i].error else zeta(said[i].answer) for i in range(len(record.agents))))
     last = {reply.agent: reply for reply in record.rounds[-1].replies}
-    answers = [last[agent].answer for agent in range(len(record.agents))]
-    rewards = tuple(0.0 if answer is None else verdicts.get(answer) for answer in answers)
+
+    def reward(reply: Reply) -> float | None:
+        if reply.error:
+            return None
+        return 0.0 if reply.answer is None else verdicts.get(reply.answer)
+
+    rewards = tuple(reward(last[agent]) for agent in range(len(record.agents)))
     return Outcome(source, rewards, tuple(rows), right)
 
 
@@ -103,6 +109,8 @@ class Verifier:
     model: ChatModel
     sampling: Sampling = Sampling(temperature=0.0)
     seed: int = 0
+    pack: str = "general"
+    """The prompt pack whose verify.j2 asks."""
 
     @property
     def source(self) -> str:
@@ -116,7 +124,7 @@ class Verifier:
         return outcome_of(record, self.source, dict(zip(answers, verdicts, strict=True)))
 
     async def _ask(self, question: Question, answer: str, sample: int) -> float | None:
-        prompt = load_pack("general").verify(question, _in_full(question, answer))
+        prompt = load_pack_once(self.pack).verify(question, _in_full(question, answer))
         seed = call_seed(self.seed, question.id, 0, 0, sample, "judge")
         request = Request((Message("user", prompt),), self.sampling, seed, sample=sample, kind="judge")
         return read_verdict((await self.model.complete(request)).text)
@@ -159,7 +167,7 @@ class Checker:
             try:
                 found = self.check(record.question, answer)
                 found = await found if inspect.isawaitable(found) else found
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise UsageError(f"{self.name} failed on {answer!r}: {type(error).__name__}: {error}") from error
             verdicts[answer] = None if found is None else _value(found, self.name)
         return outcome_of(record, self.source, verdicts)
@@ -183,13 +191,31 @@ class Feedback:
         if line is None:
             return None
         value, named = line
-        about = record.answer if named is None else named
+        about = record.answer if named is None else _resolved(record.question, named)
         if about is None:
             return None
         others = 0.0 if value == 1.0 else None
         kind = record.question.kind
         verdicts = {a: value if equivalent(a, about, kind) else others for a in given_answers(record)}
         return outcome_of(record, self.source, verdicts, about if value == 1.0 else None)
+
+
+def _resolved(question: Question, named: str) -> str:
+    """An answer as a user wrote it, as answers are kept: an option by its letter, whether named by letter or by text.
+
+    Raises:
+        UsageError: it names no option of the question.
+    """
+    if not question.options:
+        return named
+    letter = named.strip(" ().").upper()
+    if letter in question.letters:
+        return letter
+    texts = [" ".join(option.split()).casefold() for option in question.options]
+    wanted = " ".join(named.split()).casefold()
+    if wanted in texts:
+        return question.letters[texts.index(wanted)]
+    raise UsageError(f"the feedback on {question.id} names {named!r}, which is none of its options")
 
 
 def read_feedback(path: Path) -> Feedback:
@@ -239,15 +265,16 @@ def load_checker(place: str) -> Checker:
         raise UsageError(f"a function is written FILE.py:NAME or module:NAME, not {place!r}")
     try:
         if module.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(module).stem, module)
+            spec = importlib.util.spec_from_file_location(f"_outcome_{Path(module).stem}", module)
             assert spec is not None
             assert spec.loader is not None
             loaded = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = loaded  # dataclasses look their module up there
             spec.loader.exec_module(loaded)
         else:
             loaded = importlib.import_module(module)
         check = getattr(loaded, name)
-    except Exception as error:  # it is the user's own program, and may fail in any way
+    except (Exception, SystemExit) as error:  # it is the user's own program, and may fail in any way
         raise UsageError(f"{place}: {type(error).__name__}: {error}") from error
     if not callable(check):
         raise UsageError(f"{place} is not a function")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from r2mad import engine
 from r2mad.api import Table, open_embedding
 from r2mad.errors import MissingMemoryError, UsageError
+from r2mad.experience import question_key
 from r2mad.memory import open_memory
 from r2mad.memory.cases import embed_debate, places
 from r2mad.method import Method
@@ -72,7 +73,7 @@ class Shelf:
     embedder: Embedder
 
     async def put(self, record: DebateRecord, judge: Judge, item: Item | None) -> int | None:
-        """Judge a debate and remember it: the number of its cases, or None where no outcome is known.
+        """Judge a debate and remember it: the number of its cases, 0 if it was known, None where no outcome is.
 
         Raises:
             ModelError: the verifier or the embedder failed.
@@ -82,8 +83,8 @@ class Shelf:
         if outcome is None:
             return None
         remembered = await embed_debate(record, outcome, self.embedder, self.store.form)
-        await asyncio.to_thread(self.store.add, [remembered])
-        return len(remembered.states)
+        new = await asyncio.to_thread(self.store.add, [remembered])
+        return len(remembered.states) if new else 0
 
 
 @asynccontextmanager
@@ -129,6 +130,11 @@ async def remember(
     """
     if len({item.question.id for item in items}) < len(items):
         raise UsageError("two items have the same id")
+    held, cap = builder().sized(table.settings.agents, table.settings.rounds), table.settings.max_calls
+    if held.rounds < 2:
+        raise UsageError("a memory is made of later rounds: it needs at least 2")
+    if cap is not None and cap < held.calls:
+        raise UsageError(f"a debate for a memory makes {held.calls} calls, so --max-calls {cap} would cut it short")
     judge, known, built = judge or Gold(), await asyncio.to_thread(shelf.store.known), Built(len(items))
     jobs = enumerate(_jobs(table, items, seed, known, built))
 
@@ -137,7 +143,7 @@ async def remember(
             place.set(turn)  # debates begun earlier are served first
             record = await engine.run(scene, method)
             record = replace(record, dataset=item.dataset, split=item.split)
-            if record.stopped == "failed":
+            if record.stopped == "failed" or not places(record):
                 built.failed += 1
             else:
                 _count(built, await shelf.put(record, judge, item))
@@ -164,7 +170,8 @@ async def remember_records(
     Raises:
         ModelError, StoreError, UsageError: see `remember`.
     """
-    waiting = list(records)
+    waiting = list({record.id: record for record in records}.values())
+    by_text = {question_key(item.question): item for item in (items or {}).values()}  # `ask` knows no data set's ids
     known, built = await asyncio.to_thread(shelf.store.known), Built(len(waiting))
 
     async def take(record: DebateRecord) -> None:
@@ -175,7 +182,8 @@ async def remember_records(
         elif not places(record):
             built.useless += 1
         else:
-            _count(built, await shelf.put(record, judge, (items or {}).get(record.question.id)))
+            item = (items or {}).get(record.question.id) or by_text.get(question_key(record.question))
+            _count(built, await shelf.put(record, judge, item))
         if announce:
             announce(built, record)
 
@@ -187,6 +195,8 @@ async def remember_records(
 def _count(built: Built, cases: int | None) -> None:
     if cases is None:
         built.unjudged += 1
+    elif not cases:
+        built.known += 1  # another process was quicker
     else:
         built.added += 1
         built.cases += cases

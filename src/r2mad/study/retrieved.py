@@ -107,6 +107,10 @@ def _cases(run: Path, versions: set[str]) -> dict[str, Counter[str]]:
         if record.memory and record.memory.cases:
             versions.add(record.memory.version)
             found[record.id] = Counter(
-                case.case for settled in record.rounds for view in settled.views for case in view.retrieved
+                case.case
+                for settled in record.rounds
+                for view in settled.views
+                if not view.forgot  # chosen, and then left out because they did not fit
+                for case in view.retrieved
             )
     return found
