@@ -145,6 +145,7 @@ def test_debates_that_fail_are_told_and_exit_with_1(capsys: pytest.CaptureFixtur
     out, err = capsys.readouterr()
     assert "0 debates added, 0 cases; 4 failed" in out
     assert "run the same command again" in err
+    assert "failed: 500 from" in err
 
 
 def test_ask_with_a_memory_is_r2mad_and_shows_what_was_remembered(capsys: pytest.CaptureFixture[str]) -> None:

@@ -190,6 +190,7 @@ class _Progress:
             return
         made = max(1, built.done - built.known)
         left = (time.perf_counter() - self._start) / made * (built.total - built.done)
-        what = "failed" if record.stopped == "failed" else f"{built.cases} cases"
+        why = record.failures[-1][2].message if record.failures else ""
+        what = f"failed: {printable(why)}" if record.stopped == "failed" else f"{built.cases} cases"
         about = printable(record.question.text)[:48]
         print(f"[{built.done}/{built.total}, about {left:.0f} s left] {about:<48} {what}", file=sys.stderr, flush=True)
