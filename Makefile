@@ -35,11 +35,12 @@ format: $(READY)  ## Format the code and mend what can be mended.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)  ## Measure what we cost against the ideal: the client side, a prompt cache, the memory.
+bench: $(READY)  ## Measure what we cost against the ideal: the client side, a prompt cache, the memory, the masks.
 	$(BIN)/python benchmarks/orchestration.py
 	$(BIN)/python benchmarks/prefix.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/masking.py
 	$(BIN)/python benchmarks/misconception.py
 
 clean:  ## Remove what the other targets made.

@@ -15,7 +15,7 @@ from r2mad.models.catalogue import DEFAULT, pull
 from r2mad.models.fake_server import FakeServer, SpawnedServer
 from r2mad.models.fake_server import Settings as FakeSettings
 from r2mad.settings import Settings
-from r2mad.study.records import DEBATES, finished
+from r2mad.study.records import DEBATES, latest
 from r2mad.study.runner import run_study
 from r2mad.types import Item, Question
 
@@ -46,9 +46,9 @@ def _blocks(page: Path, language: str) -> list[str]:
 
 
 async def _make_a_run(folder: Path, base_url: str) -> None:
-    item = Item(Question("Which?", ("this", "that")), "A")
+    items = [Item(Question(f"Which is case {n}?", ("this", "that")), "A") for n in range(20)]  # some right, some wrong
     async with open_table("openai/any", Settings(base_url=base_url, cache=":memory:")) as table:
-        await run_study(table, [item], ["mad"], folder, seed=1)
+        await run_study(table, items, ["mad", "mad-m2-s"], folder, seed=1)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -65,15 +65,15 @@ def _commands(page: Path) -> list[list[str]]:
     return [line[1:] for line in lines]
 
 
-@pytest.mark.parametrize(("page", "least"), [("README.md", 8), ("docs/memory.md", 8)])
+@pytest.mark.parametrize(("page", "least"), [("README.md", 13), ("docs/memory.md", 8), ("docs/metrics.md", 4)])
 def test_the_commands_of_a_page_run(
     page: str, least: int, server: SpawnedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commands = _commands(ROOT / page)
     assert len(commands) >= least
     asyncio.run(_make_a_run(tmp_path / "RUN", server.base_url))
-    (id,) = finished(tmp_path / "RUN" / DEBATES)
-    (tmp_path / "feedback.csv").write_text(f"debate,value\n{id},1\n")
+    held = latest(tmp_path / "RUN" / DEBATES).values()
+    (tmp_path / "feedback.csv").write_text("debate,value\n" + "".join(f"{record.id},1\n" for record in held))
     for command in commands:
         if any(word.startswith("local//") for word in command):
             continue  # a file of the reader's own
@@ -91,9 +91,10 @@ def test_every_method_stands_in_the_readme() -> None:
 def test_every_field_of_a_record_is_described() -> None:
     from dataclasses import fields
 
-    from r2mad.types import DebateRecord, MemoryInfo, Peer, Reply, Retrieved, Round, Usage, View
+    from r2mad import types as t
 
     text = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
-    for record in (DebateRecord, MemoryInfo, Round, View, Peer, Retrieved, Reply, Usage):
+    records = (t.DebateRecord, t.MemoryInfo, t.Round, t.View, t.Peer, t.Retrieved, t.Reply, t.Usage, t.Judgement)
+    for record in (*records, t.MaskChoice, t.Separation):
         for field in fields(record):
             assert f"`{field.name.rstrip('_')}`" in text, f"{record.__name__}.{field.name}"

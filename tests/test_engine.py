@@ -17,7 +17,7 @@ from r2mad.models.scripted import ScriptedModel
 from r2mad.opening import Independent
 from r2mad.prompts import Persona, load_pack
 from r2mad.retrieval import Recall
-from r2mad.scene import Agent, Ledger, Scene, nobody
+from r2mad.scene import SILENCE, Agent, Ledger, Scene, nobody
 from r2mad.skew import Shown
 from r2mad.types import DebateRecord, Peer, Question, Reply, Request, Round, Sampling
 from r2mad.verdict import break_tie
@@ -251,7 +251,7 @@ async def test_a_reply_cut_off_while_reasoning_is_kept_and_shown_as_silence() ->
     assert record.rounds[0].replies[0].text == "<think>so far"
     assert record.rounds[0].replies[0].answer is None
     shown = [request.messages[-1].content for request in model.requests if request.agent == 1][-1]
-    assert engine.SILENCE in shown
+    assert SILENCE in shown
 
 
 async def test_the_observer_hears_every_reply_before_its_round() -> None:

@@ -106,7 +106,7 @@ def test_the_names_on_disk_are_the_documented_ones() -> None:
     assert set(data) == {
         "schema", "id", "study", "method", "seed", "dataset", "split", "question", "agents", "prompts", "embedder",
         "memory", "rounds", "answer", "votes", "tie", "tied", "stopped", "degraded", "confidence", "calls", "usage",
-        "seconds", "started",
+        "seconds", "started", "composition", "judgements", "choice", "calibrated", "abstained",
     }  # fmt: skip
     reply = data["rounds"][0]["replies"][0]
     assert reply["class"] == 0

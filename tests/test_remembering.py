@@ -76,7 +76,7 @@ def _asked(scene: Scene, agent: int, round_index: int) -> str:
 
 def _plain(record: DebateRecord) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(dump(record))
-    for name in ("id", "method", "seconds", "started", "memory", "embedder"):
+    for name in ("id", "method", "composition", "seconds", "started", "memory", "embedder"):
         del data[name]
     for one in data["rounds"]:
         for reply in one["replies"]:

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from r2mad import engine
@@ -15,14 +15,14 @@ from r2mad.errors import UsageError
 from r2mad.memory import open_memory
 from r2mad.method import Method
 from r2mad.methods import find_method, official
-from r2mad.models import ModelOptions, open_model
+from r2mad.models import ModelOptions, open_model, sends_logprobs
 from r2mad.models.cached import CachedModel, CallCache
 from r2mad.opening import Reminded
 from r2mad.prompts import Pack, load_pack, suggest_pack
 from r2mad.protocols import ChatModel, Embedder, MemoryStore, Observer
 from r2mad.scene import Agent, Ledger, Memory, Scene, nobody
 from r2mad.settings import Settings
-from r2mad.types import DebateRecord, Question, Suggestions
+from r2mad.types import DebateRecord, Question, Sampling, Suggestions
 
 Models = str | ChatModel | Sequence[str | ChatModel]
 """A model by name (`provider/name`) or as an object, or one for each agent."""
@@ -77,6 +77,16 @@ def debate_sync(question: Question | str, **arguments: Any) -> DebateRecord:
     raise UsageError("debate_sync was called inside an event loop; use `await debate(…)` there")
 
 
+@dataclass
+class Kit:
+    """What methods needed beyond models so far, opened once for a table and closed with it."""
+
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    embedder: Embedder | None = None
+    tried: set[str] = field(default_factory=set)
+    """Identities of models that send log-probabilities."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Open models and a cache, at which any number of debates can be held, one after another or at once."""
@@ -86,6 +96,29 @@ class Table:
     memory: Memory | None = None
     """One snapshot for all its debates, so that a run is not changed by what is written meanwhile; see `refreshed`."""
     store: MemoryStore | None = None
+    kit: Kit = field(default_factory=lambda: Kit())
+
+    async def equip(self, *methods: Method) -> None:
+        """Open and try what methods need beyond models, so that what an endpoint lacks shows before it is asked.
+
+        Raises:
+            UsageError: a model sends no log-probabilities and a method reads them; no embedder can be opened.
+            ModelError: a model or the embedder's endpoint cannot be reached.
+        """
+        if any(method.needs_embedder for method in methods) and not self.memory and not self.kit.embedder:
+            self.kit.embedder = await open_embedding(self.settings)
+            self.kit.stack.push_async_callback(self.kit.embedder.aclose)
+        for method in methods:
+            for model in self.models if method.needs_logprobs else ():
+                if model.identity in self.kit.tried:
+                    continue
+                sampling = self.settings.sampling(getattr(model, "suggestions", None) or Suggestions())
+                if not await sends_logprobs(model, sampling):
+                    raise UsageError(
+                        f"{method.name} needs log-probabilities, and {model.name} sends none: "
+                        f"use another endpoint, or a method that does without (mad-m2-s)"
+                    )
+                self.kit.tried.add(model.identity)
 
     def refreshed(self) -> Table:
         """The same table with the memory as it is now. May block while new cases are read.
@@ -102,7 +135,13 @@ class Table:
     ) -> DebateRecord:
         """Hold one debate; see `debate`."""
         scene, chosen = self.prepare(question, method, seed=seed, observe=observe)
-        return await engine.run(scene, chosen)
+        await self.equip(chosen)
+        return await engine.run(replace(scene, embedder=self.embedder), chosen)
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What compares replies: the memory's embedder, else the one that `equip` opened."""
+        return self.memory.embedder if self.memory else self.kit.embedder
 
     def prepare(
         self, question: Question, method: str | Method, *, seed: int | None = None, observe: Observer | None = None
@@ -126,15 +165,25 @@ class Table:
             raise UsageError(f"{chosen.name} needs a memory: --memory sqlite:PATH (`r2mad remember` builds one)")
         if len(self.models) > chosen.agents:
             raise UsageError(f"{len(self.models)} models for {chosen.agents} agents")
+        if chosen.needs_choice:
+            raise UsageError(f"{chosen.name} chooses its mask on labelled training items: --train starter:train")
+        if chosen.needs_logprobs and len({model.identity for model in self.models}) > 1:
+            raise UsageError(f"{chosen.name} compares log-probabilities, so all its agents must be one model")
         suggested = [getattr(model, "suggestions", None) or Suggestions() for model in self.models]
         pack = load_pack_once(settings.prompts or _common_pack(suggested) or suggest_pack(question))
+
+        def sampled(suggestions: Suggestions) -> Sampling:
+            usual = settings.sampling(suggestions)
+            return replace(usual, logprobs=usual.logprobs or chosen.needs_logprobs)
+
         seated = tuple(
-            Agent(persona, self.models[index % len(self.models)], settings.sampling(suggested[index % len(suggested)]))
+            Agent(persona, self.models[index % len(self.models)], sampled(suggested[index % len(suggested)]))
             for index, persona in enumerate(pack.roster(chosen.agents))
         )
         drawn = secrets.randbelow(2**31) if seed is None else seed
         memory = self.memory if chosen.needs_memory else None
-        return Scene(question, seated, pack, drawn, Ledger(settings.max_calls), observe or nobody, memory), chosen
+        ledger, told = Ledger(settings.max_calls), observe or nobody
+        return Scene(question, seated, pack, drawn, ledger, told, memory, self.embedder), chosen
 
 
 def _fitted(method: Method, settings: Settings) -> Method:
@@ -178,7 +227,7 @@ async def open_table(
             opened.append(CachedModel(found, cache))
             if isinstance(name, str):  # models that the caller made are the caller's to close
                 stack.push_async_callback(found.aclose)
-        table = Table(tuple(opened), settings)
+        table = Table(tuple(opened), settings, kit=Kit(stack))
         if place := memory or settings.memory:
             table = await _with_memory(table, place, stack)
         yield table

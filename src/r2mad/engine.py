@@ -16,19 +16,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
-from r2mad.answers import Tally, spoken, tally_async
+from r2mad.answers import Tally, tally_async
 from r2mad.context import Turn
 from r2mad.errors import boundary
 from r2mad.method import Method
-from r2mad.prompts import ShownReply
 from r2mad.retrieval import Recall, Retrieval, reply_text
 from r2mad.scene import Scene, unfitted
 from r2mad.skew import everyone
 from r2mad.summary import summed_up
+from r2mad.turn import debate_turn, task_turn
 from r2mad.types import DebateRecord, MemoryInfo, Peer, Reply, Round, Stopped, View, digest
-
-SILENCE = "(This participant gave no readable reply.)"
-"""Shown in place of a reply that is nothing but cut-off reasoning."""
 
 
 async def run(scene: Scene, method: Method) -> DebateRecord:
@@ -39,25 +36,33 @@ async def run(scene: Scene, method: Method) -> DebateRecord:
         method: the parts that make this debate the method it is.
     """
     started, clock = datetime.now(UTC), time.perf_counter()
+    scene = replace(scene, elicit=method.elicit)
     identity, memory = debate_id(scene, method), await _remembered(scene, method)
     retrieval = method.retrieval if memory and memory.cases else None  # nothing to remember: a plain debate
     summing = retrieval is not None or method.summarise
 
     opened = await method.opening(scene if memory and memory.cases else replace(scene, memory=None))
-    last, count = await _settle(scene, Round(0, 0.0, opened.replies, opened.views, candidates=opened.pool))
-    rounds, prompts = [last], [[scene.pack.task(scene.question)] for _ in scene.agents]
+    last, count = await _settle(
+        scene, Round(0, 0.0, opened.replies, opened.views, candidates=opened.pool, kept=opened.kept)
+    )
+    rounds, prompts = [last], [[task_turn(scene)] for _ in scene.agents]
 
     while not (stopped := _over(scene, method, rounds, summing)):
         if summing:
             last, _ = await asyncio.gather(summed_up(scene, rounds), _embed_ahead(scene, last, retrieval))
             rounds[-1] = last
         recalled = await retrieval(scene, last) if retrieval else ()
+        if reconsider := getattr(method.stop, "reconsider", None):  # memory may doubt what agents agree on
+            trust, stopped = await reconsider(scene, rounds, recalled)
+            rounds[-1] = last = replace(last, trust=trust)
+            if stopped:
+                break
         shown = everyone(scene, last, own=method.context.own)
         for part in method.skew:
             shown = await part(scene, last, shown, recalled)
         reminders = [retrieval.reminder(scene, recall) if retrieval else "" for recall in recalled]
         for agent, peers in enumerate(shown):
-            prompts[agent].append(_debate_prompt(scene, last, agent, peers))
+            prompts[agent].append(debate_turn(scene, last, agent, peers, method.context.own))
         answered = await _speak(scene, method, prompts, rounds, reminders)
         views = tuple(
             _view(view, shown[i], recalled[i] if recalled else Recall()) for i, (_, view) in enumerate(answered)
@@ -79,7 +84,7 @@ async def run(scene: Scene, method: Method) -> DebateRecord:
         tie=bool(verdict.tied),
         tied=verdict.tied,
         stopped=stopped,
-        degraded=any(one.hurt for one in rounds),
+        degraded=any(one.hurt for one in rounds) or any(note.error for note in scene.ledger.judgements),
         confidence=verdict.confidence,
         calls=scene.ledger.by_kind(),
         usage=dict(scene.ledger.usage),
@@ -87,6 +92,9 @@ async def run(scene: Scene, method: Method) -> DebateRecord:
         started=started.isoformat(timespec="milliseconds"),
         embedder=scene.memory.embedder.name if scene.memory and memory else None,
         memory=memory,
+        composition=method.composition,
+        judgements=scene.ledger.judged(),
+        choice=method.choice,
     )
 
 
@@ -121,11 +129,12 @@ def _over(scene: Scene, method: Method, rounds: Sequence[Round], summing: bool) 
     if all(reply.error for reply in rounds[-1].replies):
         return "failed"
     if len(rounds) == method.rounds:
-        return "rounds"
+        return "doubted" if any(one.trust is not None for one in rounds[:-1]) else "rounds"
     if why := method.stop(rounds):
         return why
     # Half a round would waste what the whole ones cost: the group's answer is the last whole round's.
-    return None if scene.ledger.room(len(scene.agents) + summing) else "partial"
+    needed = method.round_calls - (method.summarises and not summing) + method.closing_calls
+    return None if scene.ledger.room(needed) else "partial"
 
 
 async def _settle(scene: Scene, unsettled: Round) -> tuple[Round, Tally]:
@@ -140,23 +149,6 @@ async def _settle(scene: Scene, unsettled: Round) -> tuple[Round, Tally]:
     )
     scene.observe(settled.index, settled)
     return settled, count
-
-
-def _debate_prompt(scene: Scene, previous: Round, agent: int, peers: Sequence[Peer]) -> str:
-    """The user turn that shows an agent what its filters let through."""
-    said = {reply.agent: reply for reply in previous.replies}
-    shown = [
-        ShownReply(
-            scene.agents[peer.agent].persona.name,
-            spoken(said[peer.agent].text).strip() or SILENCE,
-            answer=said[peer.agent].answer,
-            own=peer.agent == agent,
-            label=peer.label,
-        )
-        for peer in peers
-        if peer.shown
-    ]
-    return scene.pack.debate(scene.question, shown)
 
 
 async def _speak(

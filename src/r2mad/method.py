@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from r2mad.context import Context, History
+from r2mad.elicit import Elicit
 from r2mad.errors import UsageError
+from r2mad.mask import AutoMask
 from r2mad.opening import Independent, Opening
 from r2mad.retrieval import Retrieval
 from r2mad.skew import Everyone, Filter
+from r2mad.types import MaskChoice
 from r2mad.verdict import Plurality, Stop, Unanimity, Vote
 
 
@@ -25,6 +28,8 @@ class Method:
     agents: int = 3
     rounds: int = 3
     """Rounds at most, round 0 included."""
+    elicit: Elicit | None = None
+    """What replies must carry besides an answer."""
     opening: Opening = Independent()
     retrieval: Retrieval | None = None
     """What agents remember before each later round."""
@@ -40,20 +45,75 @@ class Method:
     def __post_init__(self) -> None:
         if self.agents < 1 or self.rounds < 1:
             raise UsageError(f"{self.name}: needs at least 1 agent and 1 round, not {self.agents} and {self.rounds}")
-        if self.rounds > 1 and self.opening.calls(self.agents) > self.agents and isinstance(self.opening, Independent):
+        opened = self.opening.calls(self.agents)
+        if self.rounds > 1 and opened > self.agents and isinstance(self.opening, Independent):
             raise UsageError(
                 f"{self.name}: several samples an agent leave no one reply to debate; use 1 round or sample"
             )
-
+        if opened < self.agents:
+            raise UsageError(f"{self.name}: {opened} candidates of the opening cannot seat {self.agents} agents")
         if self.retrieval and self.rounds < 2:
             raise UsageError(f"{self.name} remembers before its second round, so it needs at least 2 rounds")
-        if not self.retrieval and any(getattr(part, "needs_memory", False) for part in self.skew):
-            raise UsageError(f"{self.name}: confidence from memory needs a retrieval to take it from")
+        if problem := self._misfit():
+            raise UsageError(f"{self.name}: {problem}")
+
+    def _misfit(self) -> str | None:
+        """Why its parts do not go together."""
+        if not self.retrieval and any(getattr(part, "needs_memory", False) for part in (*self.skew, self.stop)):
+            return "confidence from memory needs a retrieval to take it from"
+        if not self.elicit and any(getattr(part, "needs_elicit", False) for part in (*self.skew, self.vote)):
+            return "stated confidence must be asked for: elicit=VerbalConfidence()"
+        if not self.context.own and any(getattr(part, "masks", False) for part in self.skew):
+            return "a mask removes an agent's own reply as well, so no conversation may hold it: context=Fresh()"
+        if sum(getattr(part, "labels", False) for part in self.skew) > 1:
+            return "only one confidence can stand beside a reply: memory's, or the one that was stated"
+        for part in self.skew:
+            if (size := getattr(part, "size", None)) not in (None, self.agents):
+                return f"its topology is for {size} agents, not {self.agents}"
+        return None
+
+    @property
+    def parts(self) -> tuple[object, ...]:
+        """Every part that it has."""
+        found = (self.elicit, self.opening, self.retrieval, *self.skew, self.context, self.stop, self.vote)
+        return tuple(part for part in found if part is not None)
 
     @property
     def needs_memory(self) -> bool:
         """Whether any part of it reads a memory."""
         return self.retrieval is not None or getattr(self.opening, "needs_memory", False)
+
+    @property
+    def needs_logprobs(self) -> bool:
+        """Whether a part reads log-probabilities, which must then be asked for, and be of one model."""
+        return any(getattr(part, "needs_logprobs", False) for part in self.parts)
+
+    @property
+    def needs_embedder(self) -> bool:
+        """Whether a part compares replies by their vectors."""
+        return any(getattr(part, "needs_embedder", False) for part in self.parts)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What it needs besides models that answer, in words."""
+        needed = {
+            "memory": self.needs_memory,
+            "log-probabilities": self.needs_logprobs,
+            "one model": self.needs_logprobs,
+            "embedder": self.needs_embedder,
+            "training items": self.needs_choice,
+        }
+        return tuple(name for name, does in needed.items() if does)
+
+    @property
+    def choice(self) -> MaskChoice | None:
+        """Why its mask is what it is, where that was chosen."""
+        return next((part.choice for part in self.skew if isinstance(part, AutoMask)), None)
+
+    @property
+    def needs_choice(self) -> bool:
+        """Whether a part must first choose on labelled training items."""
+        return self.choice is None and any(isinstance(part, AutoMask) for part in self.skew)
 
     @property
     def summarises(self) -> bool:
@@ -76,20 +136,37 @@ class Method:
         return replace(self, **changes) if changes else self
 
     @property
+    def round_calls(self) -> int:
+        """Calls of one round after the opening: one an agent, the summary before it, and what its filters ask."""
+        return self.agents + self.summarises + sum(_calls(part, self.agents) for part in self.skew)
+
+    @property
+    def closing_calls(self) -> int:
+        """Calls of its vote."""
+        return _calls(self.vote, self.agents)
+
+    @property
     def calls(self) -> int:
-        """Calls to models if no debate stops early: the opening's, then one an agent and round, and the summaries."""
-        return self.opening.calls(self.agents) + (self.agents + self.summarises) * (self.rounds - 1)
+        """Calls to models if no debate stops early: the opening's, those of the rounds after it, and the vote's."""
+        return self.opening.calls(self.agents) + self.round_calls * (self.rounds - 1) + self.closing_calls
 
     @property
     def composition(self) -> str:
         """The parts in one line, as `r2mad methods` shows them."""
         size = f"{self.agents} agent{'s' * (self.agents > 1)}, {self.rounds} round{'s' * (self.rounds > 1)}"
+        asked = [described(self.elicit)] if self.elicit else []
         if self.rounds == 1:
-            return f"{size}, {described(self.opening)}, {described(self.vote)}"
+            return ", ".join([size, *asked, described(self.opening), described(self.vote)])
         skew = " → ".join(described(part) for part in self.skew)
         memory = [part for part in (self.retrieval, "summaries" if self.summarise else None) if part]
         parts = (self.opening, *memory, skew, self.context, self.stop, self.vote)
-        return ", ".join([size, *(part if isinstance(part, str) else described(part) for part in parts)])
+        return ", ".join([size, *asked, *(part if isinstance(part, str) else described(part) for part in parts)])
+
+
+def _calls(part: object, agents: int) -> int:
+    """Calls that a filter makes a round, or a vote once; most make none, and say nothing of it."""
+    counted = getattr(part, "calls", None)
+    return int(counted(agents)) if counted else 0
 
 
 def described(part: object) -> str:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from r2mad.retrieval import Recall, Retrieval
 from r2mad.scene import Scene, unfitted
+from r2mad.turn import task_turn
 from r2mad.types import Message, Reply, View
 
 
@@ -21,6 +22,8 @@ class Opened:
     """What each of those agents was sent."""
     pool: tuple[Reply, ...] = ()
     """Every reply there was to choose from, if not all were kept."""
+    kept: tuple[int, ...] = ()
+    """For each agent the place of its reply in the pool."""
 
 
 class Opening(Protocol):
@@ -37,7 +40,7 @@ class Opening(Protocol):
 
 def opening_messages(scene: Scene, agent: int) -> tuple[Message, ...]:
     """What an agent reads before it first speaks: who it is, then the question."""
-    return (*scene.preamble(agent), Message("user", scene.pack.task(scene.question)))
+    return (*scene.preamble(agent), Message("user", task_turn(scene)))
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from r2mad.answers import extract
+from r2mad.answers import extract, spoken
+from r2mad.elicit import Elicit
 from r2mad.errors import BudgetExceededError, ContextOverflowError, boundary
 from r2mad.experience import Form
-from r2mad.prompts import Pack, Persona
+from r2mad.prompts import Pack, Persona, ShownReply
 from r2mad.protocols import ChatModel, Embedder, Observer, Snapshot
 from r2mad.types import (
     AgentInfo,
     CallKind,
     Completion,
     Failure,
+    Judgement,
     MemoryInfo,
     Message,
+    Purpose,
     Question,
     Reply,
     Request,
@@ -35,6 +38,9 @@ from r2mad.types import (
 )
 
 Messages = tuple[Message, ...]
+
+SILENCE = "(This participant gave no readable reply.)"
+"""Shown in place of a reply that is nothing but cut-off reasoning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,14 @@ class Ledger:
     """Most calls one debate may make; a further one fails with `BudgetExceededError` and is not sent."""
     calls: Counter[CallKind] = field(default_factory=Counter)
     usage: dict[CallKind, Usage] = field(default_factory=dict)
+    judgements: list[Judgement] = field(default_factory=list)
+    """What came back from calls that judged replies, as it came."""
+
+    def judged(self) -> tuple[Judgement, ...]:
+        """The judgements in an order that does not depend on which call came back first."""
+        return tuple(
+            sorted(self.judgements, key=lambda one: (one.round, one.purpose, -1 if one.about is None else one.about))
+        )
 
     def by_kind(self) -> dict[CallKind, int]:
         """How many calls of each kind were made, the kinds without any among them."""
@@ -126,6 +140,10 @@ class Scene:
     observe: Observer = nobody
     memory: Memory | None = None
     """What a method that remembers reads; others do not look at it."""
+    embedder: Embedder | None = None
+    """What a method that compares replies does so with, where no memory brings its own."""
+    elicit: Elicit | None = None
+    """What replies must carry besides an answer. The engine takes it from the method."""
 
     @property
     def roster(self) -> tuple[AgentInfo, ...]:
@@ -134,7 +152,11 @@ class Scene:
 
     def preamble(self, agent: int) -> Messages:
         """What an agent reads before the question: who it is, and the pack's examples."""
-        return self.pack.preamble(self.agents[agent].persona, self.question)
+        return self.pack.preamble(self.agents[agent].persona, self.question, stated=self.elicit is not None)
+
+    def examples(self, agent: int) -> Messages:
+        """The pack's examples alone."""
+        return tuple(message for message in self.preamble(agent) if message.role != "system")
 
     async def call(
         self, kind: CallKind, agent: int, messages: Messages, round_index: int, sample: int = 0
@@ -150,6 +172,49 @@ class Scene:
         completion = await who.model.complete(Request(messages, who.sampling, seed, agent, sample, kind))
         self.ledger.close(kind, completion.usage)
         return completion
+
+    async def judge(
+        self,
+        purpose: Purpose,
+        prompt: str,
+        judged: Round,
+        read: Callable[[str], Awaitable[str | None]],
+        *,
+        agent: int = 0,
+        about: int | None = None,
+        before: Messages = (),
+    ) -> Judgement:
+        """Ask agent `agent`'s model about a round, or about one reply of it, and note what it said for the record.
+
+        Args:
+            purpose: what it is asked for.
+            prompt: the one user turn that it is sent.
+            judged: the round.
+            read: makes the verdict of what it says.
+            agent: whose model is asked.
+            about: whose reply is judged.
+            before: what it reads before the prompt.
+
+        Returns:
+            The judgement; a failed call is one with an error and no verdict.
+        """
+        sample = 0 if about is None else about
+        outcome = await boundary(self.call("judge", agent, (*before, Message("user", prompt)), judged.index, sample))
+        note = Judgement(purpose, judged.index, about, agent)
+        if isinstance(outcome, Failure):
+            note = replace(note, error=outcome)
+        else:
+            text = clean(outcome.text)
+            note = replace(
+                note,
+                text=text,
+                verdict=await read(text),
+                usage=outcome.usage,
+                seconds=outcome.seconds,
+                cached=outcome.cached,
+            )
+        self.ledger.judgements.append(note)
+        return note
 
     async def reply(
         self, agent: int, layouts: Iterable[Messages], round_index: int, sample: int = 0
@@ -184,22 +249,36 @@ class Scene:
         if isinstance(outcome, Failure):
             return Reply(agent, sample, finish_reason="error", seed=seed, error=outcome)
         text = clean(outcome.text)
+        said, sure = self.elicit.read(text) if self.elicit else (text, None)
         return Reply(
             agent,
             sample,
             text=text,
             reasoning=None if outcome.reasoning is None else clean(outcome.reasoning),
-            answer=await self._extract(text),
+            answer=await self.extract(said),
             finish_reason=clean(outcome.finish_reason),
             mean_logprob=outcome.mean_logprob,
             mean_top_logprob=outcome.mean_top_logprob,
+            verbal_confidence=sure,
             usage=outcome.usage,
             seconds=outcome.seconds,
             cached=outcome.cached,
             seed=seed,
         )
 
-    async def _extract(self, text: str) -> str | None:
+    def asking(self, prompt: str) -> str:
+        """A prompt for a reply, with what else a reply must carry."""
+        more = self.elicit.request(self.pack) if self.elicit else ""
+        return f"{prompt}\n\n{more}" if more else prompt
+
+    def shown(self, reply: Reply, *, own: bool = False, label: str | None = None) -> ShownReply:
+        """A reply as prompts show it: without its reasoning, and without what stands in its label if anywhere."""
+        said = self.elicit.read(reply.text)[0] if self.elicit else reply.text
+        name = self.agents[reply.agent].persona.name
+        return ShownReply(name, spoken(said).strip() or SILENCE, answer=reply.answer, own=own, label=label)
+
+    async def extract(self, text: str) -> str | None:
+        """The answer that a text gives to the question, or None."""
         kind, options = self.question.kind, self.question.options
         if len(text) > 50_000:  # tens of milliseconds: other debates should not wait for it
             return await asyncio.to_thread(extract, text, kind, options)

@@ -6,7 +6,7 @@ filter before left them: first topology, then mask, then label. The first filter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from typing import TYPE_CHECKING, Protocol
@@ -51,6 +51,55 @@ class Everyone:
     async def __call__(self, scene: Scene, previous: Round, shown: Shown, recalled: Sequence[Recall]) -> Shown:
         """Everybody, as they are."""
         return shown
+
+
+def _linked(shown: Shown, reads: Callable[[int, int], bool]) -> Shown:
+    """Each agent with itself and the peers that it reads; the others are not among its peers at all."""
+    return tuple(
+        tuple(peer for peer in peers if peer.agent == agent or reads(agent, peer.agent))
+        for agent, peers in enumerate(shown)
+    )
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The directed ring: each agent reads its predecessor, and the first the last one."""
+
+    async def __call__(self, scene: Scene, previous: Round, shown: Shown, recalled: Sequence[Recall]) -> Shown:
+        """One peer an agent."""
+        count = len(scene.agents)
+        return _linked(shown, lambda agent, peer: peer == (agent - 1) % count)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Any topology.
+
+    Args:
+        reads: the adjacency matrix, shape [n, n]: row i has a 1 in column j where agent i reads agent j. Whether an
+            agent sees its own reply is the context's matter, so the diagonal does not count.
+    """
+
+    reads: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        try:
+            good = all(value in (0, 1) for row in self.reads for value in row)
+            rows = tuple(tuple(int(value) for value in row) for row in self.reads) if good else ()
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"a topology is a matrix of 0 and 1, not {self.reads!r}") from error
+        if not rows or any(len(row) != len(rows) for row in rows):
+            raise UsageError("a topology is a square matrix of 0 and 1, with a row and a column for each agent")
+        object.__setattr__(self, "reads", rows)  # frozen: normalised once, here
+
+    @property
+    def size(self) -> int:
+        """n, the number of agents that it is for."""
+        return len(self.reads)
+
+    async def __call__(self, scene: Scene, previous: Round, shown: Shown, recalled: Sequence[Recall]) -> Shown:
+        """Each agent's neighbours."""
+        return _linked(shown, lambda agent, peer: bool(self.reads[agent][peer]))
 
 
 def confidence(similarity: Sequence[float], correct: Sequence[float | bool | None]) -> float | None:
@@ -110,6 +159,7 @@ class MemoryConfidence:
     form: Form = "paper"
 
     needs_memory = True
+    labels = True
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.low <= self.high <= 1.0 or not self.beta >= 0.0:
@@ -148,3 +198,24 @@ class MemoryConfidence:
         then = case.debate.replies[case.round - official, seat]
         right = case.debate.outcome.correct[case.round][case.seat if official else seat]
         return round(float(said @ then), DECIMALS), right
+
+
+@dataclass(frozen=True)
+class ShowVerbalConfidence:
+    """Puts beside each reply how sure its author says it is, from 0 to 10 (Demystifying Multi-Agent Debate).
+
+    A reply that did not say has nothing beside it.
+    """
+
+    labels = True
+    needs_elicit = True
+
+    async def __call__(self, scene: Scene, previous: Round, shown: Shown, recalled: Sequence[Recall]) -> Shown:
+        """Every shown peer with its label."""
+        stated = {reply.agent: reply.verbal_confidence for reply in previous.replies}
+
+        def labelled(peer: Peer) -> Peer:
+            sure = stated[peer.agent]
+            return replace(peer, label=f"{sure:g}/10") if peer.shown and sure is not None else peer
+
+        return tuple(tuple(labelled(peer) for peer in peers) for peers in shown)

@@ -6,24 +6,28 @@ Standard library only, so that `import r2mad` stays light; `r2mad.study.records`
 
 from __future__ import annotations
 
-import hashlib
-import json
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-AnswerKind = Literal["choice", "math", "number", "text"]
-"""How an answer is read and compared: an option's letter, a formula, a number, or words."""
+from r2mad.question import LETTERS as LETTERS
+from r2mad.question import AnswerKind as AnswerKind
+from r2mad.question import Item as Item
+from r2mad.question import Question as Question
+from r2mad.question import clean as clean
+from r2mad.question import digest as digest
 
 CallKind = Literal["debate", "summary", "judge"]
 """What a call was for. Masks and doubts count as `judge`."""
 
 Role = Literal["system", "user", "assistant"]
 
-Stopped = Literal["unanimity", "rounds", "doubted", "partial", "failed"]
-"""Why a debate ended: all agreed, the last round was over, doubt kept it open to the end, it was cut short, or every
-reply of its last round was an error."""
+Stopped = Literal["unanimity", "settled", "rounds", "doubted", "partial", "failed"]
+"""Why a debate ended: all agreed, the opening agreed enough for none to be held, the last round was over, doubt kept it
+open to the end, it was cut short, or every reply of its last round was an error."""
+
+Purpose = Literal["mask", "vote"]
+"""What a model was asked to judge for: whether a reply is shown on, or what the group's answer is."""
 
 SCHEMA = 1
 """Version of the debate record; a reader refuses a newer one."""
@@ -33,110 +37,6 @@ JSON: dict[str, Any] = {
     "ser_json_inf_nan": "strings",  # a log-probability may be -inf, which JSON has no number for
 }
 """How records become JSON; read by pydantic, which this module does not import."""
-
-
-def digest(value: object, size: int = 8) -> str:
-    """A stable hexadecimal digest of any JSON value: the same in every process and on every machine."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
-
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-def clean(text: str) -> str:
-    """`text` as it can be written to a file: halves of surrogate pairs are joined, lone ones replaced."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question x as the agents see it. It holds no gold answer (invariant 1).
-
-    Args:
-        text: the question itself.
-        options: the options' texts in order, or nothing for an open question.
-        kind: how answers are read and compared. A question with options is a `choice`, whatever else is not said.
-        id: identity in records; a digest of text and options if not given. Texts recur with other options, so
-            both count.
-
-    Raises:
-        BadQuestionError: no text, one option only, an empty option, two options alike, more than 26, or options
-            on a question of another kind (and the reverse).
-    """
-
-    text: str
-    options: tuple[str, ...] = ()
-    kind: AnswerKind = "text"
-    id: str = ""
-
-    def __post_init__(self) -> None:
-        set_ = object.__setattr__  # frozen: normalised once, here
-        if not isinstance(self.text, str) or isinstance(self.options, str):  # type: ignore[redundant-expr]  # untyped callers
-            from r2mad.errors import BadQuestionError
-
-            raise BadQuestionError("a question's text is one text, and its options are a sequence of texts")
-        set_(self, "text", clean(self.text))
-        set_(self, "options", tuple(clean(option) for option in self.options or ()))
-        if self.kind == "text" and self.options:
-            set_(self, "kind", "choice")
-        set_(self, "id", clean(self.id) or digest([self.text, list(self.options)]))
-        problem = _question_problem(self)
-        if problem:
-            from r2mad.errors import BadQuestionError
-
-            raise BadQuestionError(problem)
-
-    @property
-    def letters(self) -> tuple[str, ...]:
-        """The options' letters, A first; empty for an open question."""
-        return tuple(LETTERS[: len(self.options)])
-
-    @property
-    def lettered(self) -> tuple[tuple[str, str], ...]:
-        """The options with their letters."""
-        return tuple(zip(LETTERS, self.options, strict=False))
-
-
-def _question_problem(question: Question) -> str | None:
-    options = question.options
-    if not question.text.strip():
-        return "the question is empty"
-    if question.kind not in ("choice", "math", "number", "text"):
-        return f"no such kind of answer: {question.kind!r} (choice, math, number, text)"
-    if (question.kind == "choice") != bool(options):
-        return "a choice question needs options, and only a choice question has them"
-    if len(options) == 1:
-        return "a choice question needs at least two options"
-    if len(options) > 26:
-        return f"a choice question has at most 26 options, not {len(options)}"
-    if any(not option.strip() for option in options):
-        return "an option is empty"
-    if len({unicodedata.normalize("NFC", option.strip()) for option in options}) < len(options):
-        return "two options are the same"
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A question with its gold answer (x, y). Only `study` and memory building ever see one.
-
-    `gold` is written as an answer of the question's kind: the letter of the right option, a formula, a number, words.
-    """
-
-    question: Question
-    gold: str
-    dataset: str = ""
-    split: str = ""
-    group: str = ""
-
-    def __post_init__(self) -> None:
-        for name in ("gold", "dataset", "split", "group"):
-            object.__setattr__(self, name, clean(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +157,7 @@ class Reply:
     mean_logprob: float | None = None
     mean_top_logprob: float | None = None
     verbal_confidence: float | None = None
+    """How sure the model says it is, 0 to 10; None where it was not asked, or did not say."""
     usage: Usage = Usage()
     seconds: float = 0.0
     cached: bool = False
@@ -271,9 +172,15 @@ class Peer:
     agent: int
     shown: bool = True
     confidence: float | None = None
+    """c_{j,i} of Eq. 11 (R2-MAD), from memory."""
     label: str | None = None
+    """What stands beside the reply: `high`, `low`, or how sure the peer says it is."""
     weight: float | None = None
     verdict: str | None = None
+    """`error` for a reply that failed; a mask's: `yes`, `no`, `not sure`, `unreadable` or `failed` where a model was
+    asked, `kept`, `masked` or `unscored` where the reply's log-probability decided."""
+    score: float | None = None
+    """What an objective mask compared: mean log-probability, so perplexity is exp(−score)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +200,7 @@ class View:
 
     agent: int
     messages: str = ""
-    """Digest of the messages that were sent."""
+    """Digest of the messages that were sent; in a diverse opening, of those that led to the reply it goes on with."""
     trimmed: int = 0
     """Old turns of the debate left out because the context was too short."""
     trade_off: float | None = None
@@ -302,7 +209,8 @@ class View:
     """The cases chosen, in order of choice; shown unless the method only weighs by them, or `forgot` is set."""
     peers: tuple[Peer, ...] = ()
     forgot: Failure | None = None
-    """Why nothing was remembered: the embedder or the memory failed, or the cases did not fit into the context."""
+    """Why nothing was remembered: the embedder or the memory failed, or the cases did not fit into the context. In a
+    diverse opening: why candidates were not compared by their vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +228,11 @@ class Round:
     """Why the summary is the plain line that the tally gives and not a model's; None where it is a model's. Its kind is
     `summary` where the model wrote one that could not be used, or was not asked, else the failed call's."""
     candidates: tuple[Reply, ...] = ()
-    """The whole pool of a diverse opening; empty where every reply was kept."""
+    """The whole pool of a diverse opening, in sampling order; empty where every reply was kept."""
+    kept: tuple[int, ...] = ()
+    """For each agent the place in `candidates` of the reply that it goes on with."""
+    trust: float | None = None
+    """Mean memory confidence in the replies of a round that agreed, where the method asks before it ends a debate."""
     undecided: tuple[str, ...] = ()
     """Answers whose canonical form was given up after the time-out; they count as different from all others."""
 
@@ -328,7 +240,60 @@ class Round:
     def hurt(self) -> bool:
         """Whether any of its calls failed: a reply's, the summary's, or the embedder's."""
         summary = self.plain is not None and self.plain.kind != "summary"
-        return summary or any(reply.error for reply in self.replies) or any(view.forgot for view in self.views)
+        return (
+            summary
+            or any(reply.error for reply in (*self.replies, *self.candidates))
+            or any(view.forgot for view in self.views)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One call about replies rather than for one, and what a mask or a judge was told; or why none could be judged."""
+
+    purpose: Purpose
+    round: int
+    """Index of the round that was judged."""
+    about: int | None
+    """Whose reply was judged; None for the whole round."""
+    agent: int
+    """Whose model was asked."""
+    text: str = ""
+    verdict: str | None = None
+    """What was read in it: `yes`, `no`, `not sure`, `unreadable`, or the group's answer."""
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    cached: bool = False
+    error: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Separation:
+    """How well a score tells right replies from wrong ones: area under the ROC curve, with its 95 % interval."""
+
+    auc: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class MaskChoice:
+    """Which mask was chosen for a model, and on what evidence."""
+
+    chosen: Literal["subjective", "objective"]
+    reason: str
+    """In a sentence."""
+    items: int = 0
+    """Labelled training questions that were answered."""
+    right: int = 0
+    wrong: int = 0
+    """Replies that could be graded, by how they turned out."""
+    subjective: Separation | None = None
+    """Of the model's verdicts; None where it could not be told."""
+    objective: Separation | None = None
+    """Of the replies' mean log-probabilities; None where there were none, or it could not be told."""
+    data: str = ""
+    """Digest of the training items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +338,8 @@ class DebateRecord:
     degraded: bool
     """Whether any call failed; the replies say which agent's and why."""
     confidence: float | None
-    """How sure the group is: the winning answer's share of all replies of the last round."""
+    """How sure the group is: the winning answer's share of all replies of the last round, or of all stated confidence
+    where votes are weighted by it."""
     calls: dict[CallKind, int]
     usage: dict[CallKind, Usage]
     seconds: float
@@ -384,6 +350,16 @@ class DebateRecord:
     split: str = ""
     embedder: str | None = None
     memory: MemoryInfo | None = None
+    composition: str = ""
+    """The method's parts, as `r2mad methods` shows them."""
+    judgements: tuple[Judgement, ...] = ()
+    """Every call that judged replies, by round and then by agent."""
+    choice: MaskChoice | None = None
+    """Why the method masks as it does, where it chose for itself."""
+    calibrated: float | None = None
+    """The chance that the answer is right, where a calibration on earlier debates was given."""
+    abstained: bool = False
+    """Whether the answer was withheld because its confidence was below what the user asked for."""
     schema: int = SCHEMA
 
     @property

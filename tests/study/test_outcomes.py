@@ -18,7 +18,6 @@ from r2mad.study.outcomes import (
     load_checker,
     outcome_of,
     read_feedback,
-    read_verdict,
 )
 from r2mad.types import AgentInfo, DebateRecord, Failure, Item, Question, Reply, Round
 
@@ -141,23 +140,6 @@ async def test_a_verifier_is_asked_once_an_answer_and_may_be_unsure() -> None:
 async def test_a_verifier_that_fails_is_an_error() -> None:
     with pytest.raises(ServerFaultError):
         await Verifier(ScriptedModel([ServerFaultError("503"), ServerFaultError("503")]))(_record("AB"), None)
-
-
-@pytest.mark.parametrize(
-    ("text", "verdict"),
-    [
-        ("YES", 1.0),
-        ("It is right.\n**Yes.**", 1.0),
-        ("YES at first sight.\nNo", 0.0),
-        ("NOT SURE", None),
-        ("YES\nNOT SURE", None),
-        ("", None),
-        ("The answer is yes and no", None),
-        ("<think>YES</think>\nNO", 0.0),
-    ],
-)
-def test_verdicts(text: str, verdict: float | None) -> None:
-    assert read_verdict(text) == verdict
 
 
 async def test_a_function_of_the_users() -> None:

@@ -44,6 +44,14 @@ class AskOptions:
     """The debate method; see `r2mad methods`. By default mad, and with --memory r2mad."""
     model: Annotated[list[str], LIST] = field(default_factory=list)
     """`provider/name`, for example openai/gpt-4o-mini. Give several and the agents take them in turn."""
+    train: str | None = None
+    """Data set of labelled items by which mad-m2-auto chooses its mask, such as starter:train."""
+    train_limit: int = 20
+    """How many of its items: 2 calls an agent and item, which later debates find in the cache."""
+    calibration: Path | None = None
+    """A file that `r2mad metrics --calibrate` wrote: the confidence is then the chance of being right."""
+    abstain: float | None = None
+    """Give no answer where the confidence is below this, from 0 to 1."""
     seed: int | None = None
     """Repeats a debate; a fresh seed is drawn, and recorded, if not given."""
     json: bool = False
@@ -75,6 +83,10 @@ def ask(
         question: The question; read from standard input if it is left out or `-`.
     """
     log_to_stderr(options.log_level)
+    if options.abstain is not None and not 0.0 <= options.abstain <= 1.0:
+        raise UsageError(f"--abstain {options.abstain} is out of range: a confidence lies between 0 and 1")
+    if options.train_limit < 1:
+        raise UsageError(f"--train-limit {options.train_limit} is out of range")
     asked = _read_question(question, options)
     if not options.model:
         raise UsageError(
@@ -138,10 +150,37 @@ def _warn_of_memory(table: Table, scene: Scene, method: Method) -> None:
         complain(f"the memory has no cases of these agents ({', '.join(names)}): {who}; the debate runs without")
 
 
+async def _chosen(table: Table, question: Question, options: AskOptions) -> Method:
+    """The method, with its mask decided where it decides for itself."""
+    from r2mad.methods import find_method
+
+    method = find_method(options.method or ("r2mad" if table.memory else "mad"))
+    if not method.needs_choice:
+        if options.train:
+            complain(f"{method.name} chooses nothing; --train is of use to mad-m2-auto")
+        return method
+    if not options.train:
+        return method  # refused where it is prepared, with what to do
+    from r2mad.experience import leak_key
+    from r2mad.study.datasets import load
+    from r2mad.study.masking import choose_mask, with_choice
+
+    asked = leak_key(question)  # whoever asks a training question should not have its answer choose for it
+    items = [item for item in load(options.train) if leak_key(item.question) != asked][: options.train_limit]
+
+    def told(done: int, count: int) -> None:
+        if done == count or done % 5 == 0:
+            complain(f"choosing a mask: {done} of {count} training items")
+
+    choice = await choose_mask(table, items, None if options.json or options.display == "none" else told)
+    return with_choice(method, choice)
+
+
 async def _hold(question: Question, options: AskOptions, settings: Settings) -> tuple[DebateRecord, Path | StoreError]:
     """Hold the debate; it is on disk before it is announced, or comes with the reason why it is not."""
     from r2mad import engine
     from r2mad.api import open_table
+    from r2mad.cli.abstain import load_calibration, weighed
     from r2mad.cli.show import LiveView
     from r2mad.study.records import DEBATES, Writer, ensure_writable
     from r2mad.types import DebateRecord
@@ -151,12 +190,16 @@ async def _hold(question: Question, options: AskOptions, settings: Settings) -> 
     view = LiveView(display)
     models = options.model[0] if len(options.model) == 1 else options.model
     async with open_table(models, settings) as table:
-        chosen = options.method or ("r2mad" if table.memory else "mad")
+        chosen = await _chosen(table, question, options)
         scene, method = table.prepare(question, chosen, seed=options.seed, observe=view.observe)
         _warn_of_memory(table, scene, method)
         ensure_writable(path)  # a folder that cannot be written should not cost a debate
+        await table.equip(method)
+        scene = replace(scene, embedder=table.embedder)
+        calibrator = load_calibration(options.calibration)
         with view.watching(scene, method):
             record = await engine.run(scene, method)
+        record = weighed(record, calibrator, options.abstain)
     try:
         async with await Writer[DebateRecord].when_free(path) as writer:
             await writer.append(record)

@@ -118,6 +118,13 @@ async def _embedded(settings: Settings) -> list[Finding]:
     return await _model(f"local/{DEFAULT}", settings)
 
 
+def _readers() -> str:
+    """The methods that need log-probabilities."""
+    from r2mad.methods import METHODS
+
+    return ", ".join(name for name, method in METHODS.items() if method.needs_logprobs)
+
+
 async def _model(name: str, settings: Settings) -> list[Finding]:
     from r2mad.api import model_options
     from r2mad.models import open_model, probe
@@ -145,7 +152,10 @@ async def _model(name: str, settings: Settings) -> list[Finding]:
         Finding(f"{name}: log-probabilities", "good", "sent when asked for")
         if found.logprobs
         else Finding(
-            f"{name}: log-probabilities", "missing", "none come back", "methods that need them cannot run there"
+            f"{name}: log-probabilities",
+            "missing",
+            "none come back",
+            f"methods that read them cannot run there: {_readers()}",
         ),
         Finding(
             f"{name}: seeds",

@@ -18,6 +18,7 @@ from r2mad.cli.demo import demo
 from r2mad.cli.doctor import doctor
 from r2mad.cli.memory import memory
 from r2mad.cli.methods import methods
+from r2mad.cli.metrics import metrics
 from r2mad.cli.models import models
 from r2mad.cli.remember import remember
 from r2mad.errors import R2madError
@@ -43,6 +44,7 @@ app.command(ask)
 app.command(remember)
 app.command(memory)
 app.command(methods)
+app.command(metrics)
 app.command(datasets)
 app.command(models)
 app.command(doctor)

@@ -21,7 +21,7 @@ def methods(*, json: bool = False) -> int:
                 "name": method.name,
                 "summary": method.summary,
                 "calls": method.calls,
-                "memory": method.needs_memory,
+                "needs": method.needs,
                 "agents": method.agents,
                 "rounds": method.rounds,
                 "composition": method.composition,
@@ -36,6 +36,9 @@ def methods(*, json: bool = False) -> int:
         print(f"{method.name:<{width}}  {method.calls:>3} call{'s' if method.calls > 1 else ' '}  {method.summary}")
         print(f"{'':<{width}}             {method.composition}")
         print(f"{'':<{width}}             {method.source}")
+        if method.needs:
+            print(f"{'':<{width}}             needs: {', '.join(method.needs)}")
     print("\nsc-m exists for every m from 1 to 999. --agents and --rounds change the size of debates.")
-    print("r2mad and its kin, and icl-cot, need a memory: --memory sqlite:PATH, built by r2mad remember")
+    print("Compose others: BASE+PART+PART, such as r2mad+objective-mask, or a file NAME.toml.")
+    print("A memory is --memory sqlite:PATH, built by r2mad remember; training items are --train starter:train.")
     return 0

@@ -130,6 +130,24 @@ def view_lines(settled: Round, names: list[str]) -> list[str]:
             parts.append(f"confidence in {', '.join(weighed)}")
         if parts:
             lines.append(f"{names[view.agent]} {'; '.join(parts)}")
+    return [*_choices(settled, names), *lines]
+
+
+def _choices(settled: Round, names: list[str]) -> list[str]:
+    """What was kept of an opening's pool, what a mask made of the round before, how far memory trusts the answer."""
+    lines = []
+    if settled.kept:
+        kept = ", ".join(f"{place + 1}" for place in settled.kept)
+        lines.append(f"of {len(settled.candidates)} replies numbers {kept} go on")
+    judged = {peer.agent: peer for view in settled.views for peer in view.peers if peer.verdict not in (None, "error")}
+    if judged:
+        said = [
+            f"{names[peer.agent]} {peer.verdict}{'' if peer.shown else ', hidden' if peer.verdict != 'masked' else ''}"
+            for _, peer in sorted(judged.items())
+        ]
+        lines.append(f"mask: {'; '.join(said)}")
+    if settled.trust is not None:
+        lines.append(f"memory trusts the answer {settled.trust:.2f}")
     return lines
 
 
@@ -153,19 +171,28 @@ def show_answer(record: DebateRecord, kept: Path | None) -> None:
     """Print the group's answer, how it came about, what it took, and where the record is, on stdout."""
     console = _Screen(highlight=False, soft_wrap=True)
     answer = "no answer" if record.answer is None else _in_full(record.question, record.answer)
-    console.print(Text.assemble(("Answer: ", "bold"), (answer, "bold green" if record.answer else "bold yellow")))
+    if record.abstained:
+        answer = f"withheld, for the group is not sure enough (it leans to {answer})"
+    console.print(
+        Text.assemble(
+            ("Answer: ", "bold"), (answer, "bold green" if record.answer and not record.abstained else "bold yellow")
+        )
+    )
     votes = ", ".join(f"{printable(held)} {number:g}" for held, number in record.votes.items()) or "none"
     silent = sum(reply.answer is None for reply in record.rounds[-1].replies)
     lines = [f"Votes: {votes}" + (f", without an answer {silent}" if silent else "")]
     if record.tie:
         lines.append(f"Tie between {', '.join(map(printable, record.tied))}, broken by the seed")
     if record.confidence is not None:
-        lines.append(f"Confidence: {record.confidence:.2f} (the answer's share of the last round's replies)")
+        lines.append(f"Confidence: {record.confidence:.2f} (the answer's share of the last round)")
+    if record.calibrated is not None:
+        lines.append(f"Chance of being right: {record.calibrated:.2f} (by the calibration)")
+    lines += [f"Mask: {record.choice.chosen}: {record.choice.reason}"] if record.choice else []
     lines.append(f"Ended: {_ending(record)}")
     if record.degraded:
-        failures = "; ".join(
-            f"round {index}, {record.agents[agent].name}: {why.kind}" for index, agent, why in record.failures
-        )
+        hurt = [f"round {index}, {record.agents[agent].name}: {why.kind}" for index, agent, why in record.failures]
+        hurt += [f"{note.purpose} of round {note.round}: {note.error.kind}" for note in record.judgements if note.error]
+        failures = "; ".join(hurt) or "a summary or a vector could not be had"
         lines.append(f"Degraded: {failures}")
     if record.memory:
         none = " (none, so it ran as it would without a memory)" if not record.memory.cases else ""
@@ -192,6 +219,8 @@ def _ending(record: DebateRecord) -> str:
     return {
         "unanimity": f"all agreed after {rounds}",
         "rounds": f"after {rounds}",
+        "settled": "the opening agreed enough, so no debate was held",
+        "doubted": f"after {rounds}: all agreed before, but memory doubted it",
         "partial": f"cut short after {rounds}: --max-calls allows no further round",
         "failed": f"failed after {rounds}: no agent could reply",
     }.get(record.stopped, f"{record.stopped}, after {rounds}")

@@ -15,7 +15,7 @@ from r2mad.models._slots import place
 from r2mad.protocols import ChatModel
 
 if TYPE_CHECKING:
-    from r2mad.models._probe import Capabilities, probe
+    from r2mad.models._probe import Capabilities, probe, sends_logprobs
     from r2mad.models.cached import CachedModel, CallCache
     from r2mad.models.fake_server import FakeServer
     from r2mad.models.openai import Endpoint, OpenAIModel
@@ -34,6 +34,7 @@ __all__ = [
     "open_model",
     "place",
     "probe",
+    "sends_logprobs",
 ]
 
 PROVIDERS: dict[str, str] = {
@@ -53,6 +54,7 @@ _WHERE = {
     "OpenAIModel": "openai",
     "ScriptedModel": "scripted",
     "probe": "_probe",
+    "sends_logprobs": "_probe",
 }
 
 

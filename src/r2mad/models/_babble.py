@@ -69,6 +69,7 @@ _GIVEN: dict[Form, re.Pattern[str]] = {
     "box": re.compile(r"\\boxed\{(-?\d+)\}"),
     "text": re.compile(r"answer is:? ([A-Za-z][\w-]*)", re.IGNORECASE),
 }
+_SURE = re.compile(r"^Confidence: (?:N|\d+)$", re.MULTILINE)
 _SUMMARY = re.compile(r"\bsummari[sz]e\b", re.IGNORECASE)
 
 
@@ -93,6 +94,8 @@ class Asked:
     question: str = ""
     peers: tuple[str, ...] = ()
     own: str | None = None
+    sure: bool = False
+    """Whether it asks for a stated confidence."""
 
 
 def asked(turns: Sequence[Turn]) -> Asked:
@@ -113,7 +116,7 @@ def asked(turns: Sequence[Turn]) -> Asked:
     question = (fenced.group(1) if fenced else "" if letters else first) + options
     own = [found for role, text in turns if role == "assistant" for found in _GIVEN[form].findall(text)]
     peers = [found for found in _GIVEN[form].findall(last) if form != "choice" or found in letters]
-    return Asked(form, letters, question, tuple(peers), own[-1] if own else None)
+    return Asked(form, letters, question, tuple(peers), own[-1] if own else None, bool(_SURE.search(told)))
 
 
 def _options(text: str) -> tuple[str, str]:
@@ -140,6 +143,8 @@ def babble(turns: Sequence[Turn], seed: int, habits: Habits) -> str:
     if what.form == "summary":
         return _summary(turns[-1][1], draws, habits.summary_tokens)
     last = conclusion(what.form, pick(what, draws, habits))
+    if what.sure:
+        last += f"\nConfidence: {(draws >> 72) % 11}"
     count = habits.reply_tokens - len(last.split())
     return f"{filler(count, draws)}\n{last}" if count > 0 else last
 

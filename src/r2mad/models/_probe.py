@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from r2mad.errors import ModelError
 from r2mad.protocols import ChatModel
@@ -54,6 +54,23 @@ async def probe(model: ChatModel) -> Capabilities:
         error=error,
         tokens_per_second=round(tokens / seconds, 1) if tokens and seconds > 0 else None,
     )
+
+
+async def sends_logprobs(model: ChatModel, sampling: Sampling) -> bool:
+    """Whether a model's replies come with log-probabilities, by one short question; a cached yes is believed.
+
+    Args:
+        model: what is asked.
+        sampling: as its replies will be sampled; the probe's is shorter.
+
+    Raises:
+        ModelError: the question could not be asked.
+    """
+    request = Request(_ASKED, replace(sampling, max_tokens=TOKENS, logprobs=True), seed=1)
+    reply = await model.complete(request)
+    if reply.mean_logprob is None and reply.cached:  # the server may have been set up anew since
+        reply = await getattr(model, "uncached", model).complete(request)
+    return reply.mean_logprob is not None
 
 
 def _alike(*replies: Completion) -> bool:

@@ -8,8 +8,11 @@ filter, so it stays data.
     task.j2     question                           round 0
     debate.j2   question, peers, own               every later round
     format.j2   macros: how an answer of each kind is written down
+    confidence.j2                                  asks how sure the agent is, after the prompts of methods that want it
     experience.j2  cases                           what an agent remembers, before the peers' replies
     summary.j2  question, previous, replies, consensus  asks for the summary of a round; empty: the tally's plain line
+    mask.j2     question, reply                    asks whether a reply is right (subjective mask)
+    judge.j2    question, replies                  asks for the group's answer from its last replies
     verify.j2   question, answer                   asks a verifier whether an answer is right
 """
 

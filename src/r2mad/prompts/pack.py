@@ -23,7 +23,18 @@ LONGEST_PROMPT = 50_000_000
 """Characters of a rendered prompt; no model reads as much, and a template's loop may never end."""
 NAME = re.compile(r"[\w][\w .-]{0,59}")
 """A persona's name: it stands in prompts, in records and on terminals, so it holds nothing that could steer them."""
-TEMPLATES = ("system.j2", "task.j2", "debate.j2", "format.j2", "experience.j2", "summary.j2", "verify.j2")
+TEMPLATES = (
+    "system.j2",
+    "task.j2",
+    "debate.j2",
+    "format.j2",
+    "confidence.j2",
+    "experience.j2",
+    "summary.j2",
+    "mask.j2",
+    "judge.j2",
+    "verify.j2",
+)
 
 TAGS = ("question", "options", "reply", "confidence", "experience", "summary", "persona")
 """The tags that fence data in our prompts; a fenced text may not open or close one of them."""
@@ -51,6 +62,16 @@ class Example:
     """Kinds of question that it is shown for."""
     user: str
     assistant: str
+    confidence: int | None = None
+    """How sure the reply says it is, where replies are asked for it."""
+
+    def reply(self, stated: bool) -> str:
+        """The assistant's turn, with its confidence if replies state one; on one line, where such models stop."""
+        return (
+            f"{self.assistant} (confidence: {self.confidence})"
+            if stated and self.confidence is not None
+            else self.assistant
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +164,14 @@ class Pack:
             seated.append(Persona(name, persona.text))
         return tuple(seated)
 
-    def preamble(self, persona: Persona, question: Question) -> tuple[Message, ...]:
+    def preamble(self, persona: Persona, question: Question, stated: bool = False) -> tuple[Message, ...]:
         """What stands before the question: the system prompt, if there is one, and the pack's examples.
+
+        `stated` is whether replies are asked how sure they are; examples then say it too.
 
         It is the same for all questions of a kind, so that servers keep it read.
         """
-        return _preamble(self, persona, question.kind)
+        return _preamble(self, persona, question.kind, stated)
 
     def task(self, question: Question) -> str:
         """The task prompt of round 0."""
@@ -172,6 +195,18 @@ class Pack:
         return self._render(
             "summary.j2", question=question, previous=previous, replies=list(replies), consensus=consensus
         )
+
+    def confidence(self) -> str:
+        """What asks for a stated confidence, as it stands after a prompt; "" where the examples show it."""
+        return _confidence(self)
+
+    def mask(self, question: Question, reply: ShownReply) -> str:
+        """The prompt that asks a model whether a reply is right: YES, NO or NOT SURE."""
+        return self._render("mask.j2", question=question, reply=reply)
+
+    def judge(self, question: Question, replies: Sequence[ShownReply]) -> str:
+        """The prompt that asks for the group's answer from its last replies."""
+        return self._render("judge.j2", question=question, replies=list(replies))
 
     def verify(self, question: Question, answer: str) -> str:
         """The prompt that asks a verifier whether an answer is right: YES, NO or NOT SURE."""
@@ -198,11 +233,13 @@ class Pack:
 
 
 @lru_cache(maxsize=1024)  # personas × kinds × packs: never near that many
-def _preamble(pack: Pack, persona: Persona, kind: str) -> tuple[Message, ...]:
+def _preamble(pack: Pack, persona: Persona, kind: str, stated: bool) -> tuple[Message, ...]:
     system = pack._render("system.j2", persona=persona, kind=kind)
     shown = [example for example in pack.examples if kind in example.kinds]
     turns = [
-        turn for example in shown for turn in (Message("user", example.user), Message("assistant", example.assistant))
+        turn
+        for example in shown
+        for turn in (Message("user", example.user), Message("assistant", example.reply(stated)))
     ]
     return (*([Message("system", system)] if system else []), *turns)
 
@@ -210,6 +247,11 @@ def _preamble(pack: Pack, persona: Persona, kind: str) -> tuple[Message, ...]:
 @lru_cache(maxsize=1024)  # a question's agents and samples ask for it together, so the newest are enough
 def _task(pack: Pack, question: Question) -> str:
     return pack._render("task.j2", question=question)
+
+
+@lru_cache(maxsize=64)  # packs
+def _confidence(pack: Pack) -> str:
+    return pack._render("confidence.j2")
 
 
 def _where(error: Exception, template: str) -> str:
@@ -280,7 +322,7 @@ def _read_manifest(folder: Path) -> tuple[str, tuple[Persona, ...], tuple[Exampl
         data = tomllib.loads(_read(path, folder))
         personas = tuple(Persona(str(entry["name"]), str(entry["text"]).strip()) for entry in data["persona"])
         examples = tuple(
-            Example(tuple(entry["kinds"]), str(entry["user"]).strip(), str(entry["assistant"]).strip())
+            Example(tuple(entry["kinds"]), str(entry["user"]).strip(), str(entry["assistant"]).strip(), _sure(entry))
             for entry in data.get("example", ())
         )
         title = str(data.get("name") or folder.name)
@@ -297,6 +339,13 @@ def _read_manifest(folder: Path) -> tuple[str, tuple[Persona, ...], tuple[Exampl
         if not NAME.fullmatch(name):
             raise UsageError(f"prompt pack {path}: {name!r} is no name (letters, digits, spaces, dots and dashes are)")
     return title, personas, examples
+
+
+def _sure(entry: dict[str, Any]) -> int | None:
+    value = entry.get("confidence")
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 10):
+        raise TypeError("an example's confidence is a whole number from 0 to 10")
+    return value
 
 
 def _read(path: Path, folder: Path) -> str:
@@ -322,6 +371,7 @@ SAMPLE = "Is this a question that was made up to try the templates?"
 
 def _try_out(pack: Pack) -> None:
     shown = [ShownReply("one", "a reply", label="high"), ShownReply("two", "a reply"), ShownReply("me", "a", own=True)]
+    pack.confidence()
     samples = [Question(SAMPLE, ("yes", "no"))] + [Question(SAMPLE, kind=kind) for kind in ("math", "number", "text")]
     for question in samples:
         pack.preamble(pack.personas[0], question)
@@ -330,8 +380,11 @@ def _try_out(pack: Pack) -> None:
         for replies in (shown, shown[:1], []):
             pack.debate(question, replies)
             pack.summary(question, "how it stood" if replies else None, replies, 0.5)
+            pack.judge(question, replies)
         answer = "A" if question.options else "1"
         for right, reward in ((answer, 1.0), (answer, 0.0), (None, 0.5), (None, None)):
             held = (Held(answer, 2), Held("B", 1)) if right else ()
             pack.experience([ShownCase(question, "how it stood", held, 3, answer, None, right, reward)])
         pack.verify(question, answer)
+        for reply in (ShownReply("one", "a reply", answer=answer), ShownReply("one", "a reply")):
+            pack.mask(question, reply)

@@ -10,17 +10,17 @@ import asyncio
 import csv
 import importlib.util
 import inspect
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from r2mad.answers import equivalent, spoken
+from r2mad.answers import equivalent
 from r2mad.api import load_pack_once
 from r2mad.errors import UsageError
 from r2mad.experience import Outcome
+from r2mad.mask import read_verdict
 from r2mad.protocols import ChatModel
 from r2mad.scene import call_seed
 from r2mad.types import DebateRecord, Item, Message, Question, Reply, Request, Sampling
@@ -127,16 +127,8 @@ class Verifier:
         prompt = load_pack_once(self.pack).verify(question, _in_full(question, answer))
         seed = call_seed(self.seed, question.id, 0, 0, sample, "judge")
         request = Request((Message("user", prompt),), self.sampling, seed, sample=sample, kind="judge")
-        return read_verdict((await self.model.complete(request)).text)
-
-
-def read_verdict(text: str) -> float | None:
-    """1 for YES, 0 for NO, None for NOT SURE or anything else; the last line that says one of them counts."""
-    for line in reversed(spoken(text).splitlines()):
-        word = re.sub(r"[^A-Z ]", "", line.upper()).strip()
-        if word in ("YES", "NO", "NOT SURE"):
-            return {"YES": 1.0, "NO": 0.0}.get(word)
-    return None
+        said = read_verdict((await self.model.complete(request)).text)
+        return {"yes": 1.0, "no": 0.0}.get(said or "")  # not sure, or unreadable, is not known
 
 
 def _in_full(question: Question, answer: str) -> str:

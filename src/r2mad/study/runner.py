@@ -60,10 +60,13 @@ async def run_study(
     if len({item.question.id for item in items}) < len(items):
         raise UsageError("two items have the same id")
     chosen = [find_method(method) if isinstance(method, str) else method for method in methods]
+    if any(method.needs_logprobs for method in chosen):  # in all calls or in none, or methods would share no reply
+        table = replace(table, settings=table.settings.changed(logprobs=True))
     for method in chosen:  # a bad name or setting ends here, before anything is asked
         for item in {item.question.kind: item for item in items}.values():  # a kind has its own pack, and so its agents
             scene, _ = table.prepare(item.question, method, seed=seed)
             _check_memory(scene, items, allow_leak)
+    await table.equip(*chosen)
     async with Writer[DebateRecord](folder / DEBATES) as debates, Writer[Score](folder / SCORES) as scores:
         write_items(folder / ITEMS, items)  # under the lock: a run that is refused must not change the other's items
         await _score_what_is_not(folder, items, scores)
