@@ -116,8 +116,8 @@ METHODS: dict[str, Method] = {
 def find_method(name: str) -> Method:
     """The method of that name, listed here or not.
 
-    `sc-m` exists for every m from 1 to 999. `BASE+PART+…` is a method with other parts, as `r2mad+objective-mask`, and
-    a name that ends in .toml is a file that describes one: `compose.py`.
+    `sc-m` exists for every m from 1 to 999. `BASE+PART+…` is a method with other parts, as `r2mad+objective-mask` is;
+    a name that ends in .toml is a file that describes one, and may be a base as well. See `compose.py` for both.
 
     Raises:
         UnknownNameError: there is none, or no such part; the message names the nearest.
