@@ -13,7 +13,7 @@ help:  ## Show this list.
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "r2mad needs Python 3.11 or newer; name one: make PYTHON=python3.12 …"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,local]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,local,study]'
 	@touch $@
 
 demo: $(READY)  ## Watch a small language model debate on this machine (fetches 94 MB the first time).

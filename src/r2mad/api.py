@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,7 +20,7 @@ from r2mad.models.cached import CachedModel, CallCache
 from r2mad.opening import Reminded
 from r2mad.prompts import Pack, load_pack, suggest_pack
 from r2mad.protocols import ChatModel, Embedder, MemoryStore, Observer
-from r2mad.scene import Agent, Ledger, Memory, Scene, nobody
+from r2mad.scene import Agent, Ledger, Memory, Purse, Scene, nobody
 from r2mad.settings import Settings
 from r2mad.types import DebateRecord, Question, Sampling, Suggestions
 
@@ -83,6 +83,7 @@ class Kit:
 
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     embedder: Embedder | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     tried: set[str] = field(default_factory=set)
     """Identities of models that send log-probabilities."""
 
@@ -97,6 +98,10 @@ class Table:
     """One snapshot for all its debates, so that a run is not changed by what is written meanwhile; see `refreshed`."""
     store: MemoryStore | None = None
     kit: Kit = field(default_factory=lambda: Kit())
+    tweaks: tuple[Mapping[str, Any], ...] = ()
+    """For each model what of its agents' sampling differs from the settings; nothing for all."""
+    purse: Purse | None = None
+    """What all its debates together may spend."""
 
     async def equip(self, *methods: Method) -> None:
         """Open and try what methods need beyond models, so that what an endpoint lacks shows before it is asked.
@@ -105,20 +110,27 @@ class Table:
             UsageError: a model sends no log-probabilities and a method reads them; no embedder can be opened.
             ModelError: a model or the embedder's endpoint cannot be reached.
         """
-        if any(method.needs_embedder for method in methods) and not self.memory and not self.kit.embedder:
-            self.kit.embedder = await open_embedding(self.settings)
-            self.kit.stack.push_async_callback(self.kit.embedder.aclose)
-        for method in methods:
-            for model in self.models if method.needs_logprobs else ():
-                if model.identity in self.kit.tried:
-                    continue
-                sampling = self.settings.sampling(getattr(model, "suggestions", None) or Suggestions())
-                if not await sends_logprobs(model, sampling):
-                    raise UsageError(
-                        f"{method.name} needs log-probabilities, and {model.name} sends none: "
-                        f"use another endpoint, or a method that does without (mad-m2-s)"
-                    )
-                self.kit.tried.add(model.identity)
+        async with self.kit.lock:  # debates that begin together should not each open an embedder
+            if any(method.needs_embedder for method in methods) and not self.memory and not self.kit.embedder:
+                self.kit.embedder = await open_embedding(self.settings)
+                self.kit.stack.push_async_callback(self.kit.embedder.aclose)
+            for method in methods:
+                if method.needs_logprobs:
+                    await self._try_logprobs(_fitted(method, self.settings))
+
+    async def _try_logprobs(self, method: Method) -> None:
+        for model in self.models:
+            key = f"{model.identity} top={method.needs_top_logprobs}"
+            if key in self.kit.tried:
+                continue
+            sampling = self.settings.sampling(getattr(model, "suggestions", None) or Suggestions())
+            if not await sends_logprobs(model, sampling, top=method.needs_top_logprobs):
+                what = "the likeliest tokens' log-probabilities" if method.needs_top_logprobs else "log-probabilities"
+                raise UsageError(
+                    f"{method.name} needs {what}, and {model.name} sends none: "
+                    f"use another endpoint, or a method that does without (mad-m2-s)"
+                )
+            self.kit.tried.add(key)
 
     def refreshed(self) -> Table:
         """The same table with the memory as it is now. May block while new cases are read.
@@ -137,6 +149,11 @@ class Table:
         scene, chosen = self.prepare(question, method, seed=seed, observe=observe)
         await self.equip(chosen)
         return await engine.run(replace(scene, embedder=self.embedder), chosen)
+
+    @property
+    def comparing(self) -> str:
+        """The name by which the embedder is asked for, known before it is opened."""
+        return self.memory.embedder.name if self.memory else self.settings.embedder or DEFAULT
 
     @property
     def embedder(self) -> Embedder | None:
@@ -172,18 +189,21 @@ class Table:
         suggested = [getattr(model, "suggestions", None) or Suggestions() for model in self.models]
         pack = load_pack_once(settings.prompts or _common_pack(suggested) or suggest_pack(question))
 
-        def sampled(suggestions: Suggestions) -> Sampling:
-            usual = settings.sampling(suggestions)
-            return replace(usual, logprobs=usual.logprobs or chosen.needs_logprobs)
+        def sampled(place: int) -> Sampling:
+            usual = settings.sampling(suggested[place])
+            tweaked = replace(usual, **self.tweaks[place]) if self.tweaks else usual
+            return replace(tweaked, logprobs=usual.logprobs or chosen.needs_logprobs)
 
         seated = tuple(
-            Agent(persona, self.models[index % len(self.models)], sampled(suggested[index % len(suggested)]))
+            Agent(persona, self.models[index % len(self.models)], sampled(index % len(self.models)))
             for index, persona in enumerate(pack.roster(chosen.agents))
         )
         drawn = secrets.randbelow(2**31) if seed is None else seed
         memory = self.memory if chosen.needs_memory else None
-        ledger, told = Ledger(settings.max_calls), observe or nobody
-        return Scene(question, seated, pack, drawn, ledger, told, memory, self.embedder), chosen
+        ledger, told = Ledger(settings.max_calls, self.purse), observe or nobody
+        return Scene(
+            question, seated, pack, drawn, ledger, told, memory, self.embedder, comparing=self.comparing
+        ), chosen
 
 
 def _fitted(method: Method, settings: Settings) -> Method:
@@ -229,12 +249,18 @@ async def open_table(
                 stack.push_async_callback(found.aclose)
         table = Table(tuple(opened), settings, kit=Kit(stack))
         if place := memory or settings.memory:
-            table = await _with_memory(table, place, stack)
+            table = await with_memory(table, place, stack)
         yield table
 
 
-async def _with_memory(table: Table, place: str | MemoryStore, stack: AsyncExitStack) -> Table:
-    """The table with a snapshot of the memory, and the memory's own embedder."""
+async def with_memory(table: Table, place: str | MemoryStore, stack: AsyncExitStack) -> Table:
+    """The table with a snapshot of a memory, and the memory's own embedder; `stack` closes both in the end.
+
+    Raises:
+        UsageError: the memory has another embedder or form than the settings name.
+        StoreError: it cannot be read.
+        ModelError: its embedder cannot be reached.
+    """
     if isinstance(place, str):
         store = await asyncio.to_thread(open_memory, place)
         stack.callback(store.close)

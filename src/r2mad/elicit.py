@@ -34,6 +34,10 @@ TAIL = 200
 """Characters of a reply's end in which a statement that shares its line with the answer is looked for."""
 
 
+REPEATED = 5
+"""Statements one after another that are taken off a reply's end."""
+
+
 class Elicit(Protocol):
     """Asks for more than an answer, and reads it."""
 
@@ -73,12 +77,21 @@ def stated_confidence(text: str) -> tuple[str, float | None]:
     if lines:
         last = lines[-1]
         return f"{said[: last.start()].rstrip()}{said[last.end() :].rstrip()}", _value(last)
-    start = max(0, len(said.rstrip()) - TAIL)
-    ending = _END.search(said, start) or _BEHIND.search(said, start)
-    if ending and not _level(ending):
-        return said[: ending.start()].rstrip(), _value(ending)
+    if ending := _ending(said):
+        value = _value(ending)
+        for _ in range(REPEATED):  # one that states another before its last would leave it in the answer
+            if ending := _ending(said):
+                said = said[: ending.start()].rstrip()
+        return said, value
     sentences = [found for found in _SENTENCE.finditer(said) if found["says"] and not _level(found)]
     return text, _value(sentences[-1]) if sentences else None
+
+
+def _ending(said: str) -> re.Match[str] | None:
+    """The statement that a text ends with."""
+    start = max(0, len(said.rstrip()) - TAIL)
+    found = _END.search(said, start) or _BEHIND.search(said, start)
+    return found if found and not _level(found) else None
 
 
 def _level(found: re.Match[str]) -> bool:

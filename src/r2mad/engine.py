@@ -90,7 +90,7 @@ async def run(scene: Scene, method: Method) -> DebateRecord:
         usage=dict(scene.ledger.usage),
         seconds=round(time.perf_counter() - clock, 6),
         started=started.isoformat(timespec="milliseconds"),
-        embedder=scene.memory.embedder.name if scene.memory and memory else None,
+        embedder=scene.embeds if memory or method.needs_embedder else None,
         memory=memory,
         composition=method.composition,
         judgements=scene.ledger.judged(),
@@ -102,12 +102,14 @@ def debate_id(scene: Scene, method: Method) -> str:
     """What makes this debate this one: method and parts, agents, prompts, seed, question, and the memory it reads.
 
     Known before it is held. A model counts by its name and not by its address, so a run can be resumed when its server
-    has moved; a memory by its content, so it can be resumed when that was copied.
+    has moved; a memory by its content, so it can be resumed when that was copied; an embedder by its name.
     """
     agents = [[agent.persona.name, agent.model.name, asdict(agent.sampling)] for agent in scene.agents]
     parts = [method.name, method.composition, agents, scene.pack.label, scene.seed, scene.question.id]
     if scene.memory and method.needs_memory:
         parts.append(scene.memory.snapshot.version)
+    if method.needs_embedder:
+        parts.append(scene.compares)
     return digest(parts)
 
 

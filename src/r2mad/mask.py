@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from statistics import median
 from typing import Literal
 
@@ -21,25 +23,42 @@ from r2mad.scene import Scene
 from r2mad.skew import Shown
 from r2mad.types import Failure, Judgement, MaskChoice, Peer, Reply, Round
 
-_WORDS = {"YES": "yes", "NO": "no", "NOT SURE": "not sure"}
-_FIRST = re.compile(r"\W*(YES|NOT SURE|NO)[*_]{0,3}\s*(?:[.,:;!\u2013\u2014(-]|\Z)", re.IGNORECASE)
-_LEAD = re.compile(r"(?:(?:MY|FINAL) )*(?:VERDICT|JUDGE?MENT|ANSWER)(?: IS)? *|BOXED *")
+_WORD = r"(?P<word>YES|NOT[ -]SURE|UNSURE|NO)"
+_LINE = (
+    re.compile(  # nothing but the word, in any dress: **NO**, "Verdict: NO.", \boxed{\text{NO}}, <answer>NO</answer>
+        rf"(?:<\w+>|[\W_])*(?:(?:(?:my|the|final)\s+)?(?:verdict|judge?ment|answer)(?:\s+is)?[\W_]*)?"
+        rf"(?:\\boxed\{{)?(?:\\text\{{)?[\W_]*{_WORD}[\W_]*(?:</\w+>)?[\W_]*",
+        re.IGNORECASE,
+    )
+)
+_SAID = re.compile(rf"\b(?:verdict|judge?ment)(?:\W{{1,6}}is)?\W{{1,6}}{_WORD}\b", re.IGNORECASE)
+_FIRST = re.compile(rf"\W*{_WORD}[*_]{{0,3}}[ \t]*(?:[.,:;!\u2013\u2014(-](?!\s*\d)|\n|\Z)", re.IGNORECASE)
+_SHOUTED = re.compile(r"\b(?:YES|NO|NOT SURE)\b")
+LONGEST_LINE = 80
+"""Characters of a line that can hold nothing but a verdict."""
 
 
 def read_verdict(text: str) -> str | None:
     """`yes`, `no` or `not sure`; None where none of them can be read.
 
-    The last line that holds nothing else counts; if there is none, the word that the text begins with, where a stop
-    follows it ("Yes, because …"; "No errors were found" says the opposite of no).
+    The last line counts if it holds nothing else; if it does not, the last words like "my verdict is NO"; if there are
+    none, the word that the text begins with, where a stop follows it ("Yes, because …"; "No errors were found" says the
+    opposite of no) and no other verdict is written in capitals after it. A line in the middle is never taken: it may be
+    a quotation of the reply that is judged.
     """
-    said = spoken(text)
-    for line in reversed(said.splitlines()):
-        word = re.sub(r"[^A-Z ]", "", line.upper()).strip()
-        word = _LEAD.sub("", word, count=1).strip() if _LEAD.match(word) else word
-        if word in _WORDS:
-            return _WORDS[word]
-    begins = _FIRST.match(said.strip()[:20])
-    return _WORDS[begins[1].upper()] if begins else None
+    said = unicodedata.normalize("NFKC", spoken(text)).strip()
+    last = said.rsplit("\n", 1)[-1].strip()
+    if len(last) <= LONGEST_LINE and (alone := _LINE.fullmatch(last)):
+        return _meant(alone)
+    if found := list(_SAID.finditer(said)):
+        return _meant(found[-1])
+    begins = _FIRST.match(said[:40])
+    return _meant(begins) if begins and not _SHOUTED.search(said, begins.end()) else None
+
+
+def _meant(found: re.Match[str]) -> str:
+    word = found["word"].lower()
+    return word if word in ("yes", "no") else "not sure"
 
 
 @dataclass(frozen=True)
@@ -109,6 +128,11 @@ class ObjectiveMask:
     masks = True
     needs_logprobs = True
 
+    @property
+    def needs_top_logprobs(self) -> bool:
+        """Whether it reads those of the likeliest tokens."""
+        return self.score == "top-token"
+
     def __post_init__(self) -> None:
         if self.keep not in ("lowest", "above-median") or self.score not in ("sampled", "top-token"):
             raise UsageError(
@@ -118,7 +142,8 @@ class ObjectiveMask:
 
     def of(self, reply: Reply) -> float | None:
         """A reply's mean log-probability; None where the server sent none."""
-        return reply.mean_logprob if self.score == "sampled" else reply.mean_top_logprob
+        score = reply.mean_logprob if self.score == "sampled" else reply.mean_top_logprob
+        return None if score is None or isnan(score) else score
 
     async def __call__(self, scene: Scene, previous: Round, shown: Shown, recalled: Sequence[Recall]) -> Shown:
         """Every reply with its score, shown on or not. A reply without a score is masked unless none has one."""
@@ -172,11 +197,14 @@ class AutoMask:
     """
 
     choice: MaskChoice | None = None
+    official: bool = False
+    """Whether the objective mask is that of the authors' code."""
 
     masks = True
 
     def __repr__(self) -> str:
-        return f"AutoMask({self.choice.chosen if self.choice else 'not chosen yet'})"
+        form = ", official" if self.official else ""
+        return f"AutoMask({self.choice.chosen if self.choice else 'not chosen yet'}{form})"
 
     @property
     def chosen(self) -> SubjectiveMask | ObjectiveMask:
@@ -187,7 +215,14 @@ class AutoMask:
         """
         if self.choice is None:
             raise UsageError("the automatic mask chooses on labelled training items: --train starter:train")
-        return SubjectiveMask() if self.choice.chosen == "subjective" else ObjectiveMask()
+        if self.choice.chosen == "subjective":
+            return SubjectiveMask()
+        return ObjectiveMask("above-median", "top-token") if self.official else ObjectiveMask()
+
+    @property
+    def needs_top_logprobs(self) -> bool:
+        """Whether the chosen mask reads those of the likeliest tokens."""
+        return self.official and self.needs_logprobs
 
     @property
     def needs_logprobs(self) -> bool:

@@ -11,9 +11,12 @@ from r2mad.errors import UsageError
 from r2mad.mask import AutoMask
 from r2mad.opening import Independent, Opening
 from r2mad.retrieval import Retrieval
-from r2mad.skew import Everyone, Filter
+from r2mad.skew import Everyone, Filter, Graph, Ring
 from r2mad.types import MaskChoice
 from r2mad.verdict import Plurality, Stop, Unanimity, Vote
+
+LARGEST = 1000
+"""Agents, rounds, or replies of an opening: far above any use, and no slip of the finger is held for hours."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Method:
             raise UsageError(
                 f"{self.name}: several samples an agent leave no one reply to debate; use 1 round or sample"
             )
+        if max(self.agents, self.rounds, opened) > LARGEST:
+            raise UsageError(f"{self.name}: more than {LARGEST} agents, rounds or replies to open with")
         if opened < self.agents:
             raise UsageError(f"{self.name}: {opened} candidates of the opening cannot seat {self.agents} agents")
         if self.retrieval and self.rounds < 2:
@@ -67,6 +72,10 @@ class Method:
             return "a mask removes an agent's own reply as well, so no conversation may hold it: context=Fresh()"
         if sum(getattr(part, "labels", False) for part in self.skew) > 1:
             return "only one confidence can stand beside a reply: memory's, or the one that was stated"
+        if self.rounds < 2 and any(
+            getattr(part, "masks", False) or isinstance(part, (Ring, Graph)) for part in self.skew
+        ):
+            return "what agents are shown matters from the second round on, so it needs at least 2 rounds"
         for part in self.skew:
             if (size := getattr(part, "size", None)) not in (None, self.agents):
                 return f"its topology is for {size} agents, not {self.agents}"
@@ -87,6 +96,11 @@ class Method:
     def needs_logprobs(self) -> bool:
         """Whether a part reads log-probabilities, which must then be asked for, and be of one model."""
         return any(getattr(part, "needs_logprobs", False) for part in self.parts)
+
+    @property
+    def needs_top_logprobs(self) -> bool:
+        """Whether it is those of the likeliest tokens."""
+        return any(getattr(part, "needs_top_logprobs", False) for part in self.parts)
 
     @property
     def needs_embedder(self) -> bool:

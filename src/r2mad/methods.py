@@ -150,7 +150,11 @@ def official(method: Method) -> Method:
     """
     if isinstance(method.opening, Reminded):
         method = replace(method, opening=Reminded(replace(method.opening.retrieval, k=1)))
-    method = replace(method, skew=tuple(_official_filter(part) for part in method.skew))
+    stop = method.stop
+    if isinstance(stop, (UnanimityUnlessDoubted, Selective)) and stop.confidence:
+        weighing = replace(stop.confidence, form="official")
+        stop = replace(stop, confidence=weighing)
+    method = replace(method, stop=stop, skew=tuple(_official_filter(part) for part in method.skew))
     found = method.retrieval
     if found is None:
         return method
@@ -161,4 +165,6 @@ def official(method: Method) -> Method:
 def _official_filter(part: Filter) -> Filter:
     if isinstance(part, MemoryConfidence):
         return replace(part, form="official")
+    if isinstance(part, AutoMask):
+        return replace(part, official=True)
     return ObjectiveMask("above-median", "top-token") if isinstance(part, ObjectiveMask) else part

@@ -27,6 +27,7 @@ SKEW: tuple[Slot, ...] = ("topology", "mask", "label")
 
 _KEPT_BACK = {
     "form": "--compat official sets it for all parts at once, and it must be the memory's",
+    "official": "--compat official sets it",
     "choice": "it is made on labelled training items",
 }
 """Fields that no user sets, and why."""

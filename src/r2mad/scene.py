@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from r2mad.answers import extract, spoken
@@ -64,12 +64,72 @@ def call_seed(seed: int, question: str, agent: int, round_index: int, sample: in
     return int(digest(parts), 16) % 2**31  # some servers keep the seed in a signed 32-bit integer
 
 
+MARGIN = 1.5
+"""How much larger than the largest call so far one may be: prompts grow from round to round."""
+
+
+@dataclass
+class Purse:
+    """What many debates together may spend.
+
+    A call is taken to need as much as the largest one so far, and the first is made alone. One that might go over waits
+    until those under way have told what they took, and fails if it still would.
+    """
+
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    rates: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By model: money for a million tokens read, and written."""
+    tokens: int = 0
+    paid: float = 0.0
+    empty: bool = False
+    """Whether a call was refused."""
+    largest: tuple[int, float] = (0, 0.0)
+    """Tokens, and money, of the largest calls so far."""
+    _under_way: int = 0
+    _told: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    def _fits(self) -> bool:
+        ahead = MARGIN * (self._under_way + 1)
+        tokens, cost = self.largest
+        if not tokens and self._under_way:
+            return False
+        return (self.max_tokens is None or self.tokens + max(1, ahead * tokens) <= self.max_tokens) and (
+            self.max_cost is None or self.paid + ahead * cost <= self.max_cost
+        )
+
+    async def open(self) -> None:
+        """Take what one call may need.
+
+        Raises:
+            BudgetExceededError: there is not so much left; the call is not made.
+        """
+        async with self._told:
+            await self._told.wait_for(lambda: self._fits() or not self._under_way)
+            if not self._fits():
+                self.empty = True
+                raise BudgetExceededError(f"the run's cap is reached ({self.tokens} tokens, {self.paid:.4g} paid)")
+            self._under_way += 1
+
+    async def close(self, model: str, usage: Usage) -> None:
+        """Put back what a call did not need."""
+        read, written = self.rates.get(model, (0.0, 0.0))
+        cost = (usage.prompt_tokens * read + usage.completion_tokens * written) / 1e6
+        async with self._told:
+            self._under_way -= 1
+            self.tokens, self.paid = self.tokens + usage.total_tokens, self.paid + cost
+            self.largest = (max(self.largest[0], usage.total_tokens), max(self.largest[1], cost))
+            self._told.notify_all()
+
+
 @dataclass(slots=True)
 class Ledger:
     """Calls and tokens so far, by what they were for, and the caps that the caller set."""
 
     max_calls: int | None = None
     """Most calls one debate may make; a further one fails with `BudgetExceededError` and is not sent."""
+    purse: Purse | None = None
+    """What this and other debates may spend together."""
     calls: Counter[CallKind] = field(default_factory=Counter)
     usage: dict[CallKind, Usage] = field(default_factory=dict)
     judgements: list[Judgement] = field(default_factory=list)
@@ -144,6 +204,19 @@ class Scene:
     """What a method that compares replies does so with, where no memory brings its own."""
     elicit: Elicit | None = None
     """What replies must carry besides an answer. The engine takes it from the method."""
+    comparing: str = ""
+    """How the embedder was asked for, where it is opened later; part of the identity of debates that it decides."""
+
+    @property
+    def embeds(self) -> str:
+        """What makes vectors in this debate, by its own name."""
+        found = self.memory.embedder if self.memory else self.embedder
+        return found.name if found else self.comparing
+
+    @property
+    def compares(self) -> str:
+        """The same, known before it is opened."""
+        return self.comparing or self.embeds
 
     @property
     def roster(self) -> tuple[AgentInfo, ...]:
@@ -168,8 +241,18 @@ class Scene:
         """
         who = self.agents[agent]
         seed = call_seed(self.seed, self.question.id, agent, round_index, sample, kind)
+        request, purse = Request(messages, who.sampling, seed, agent, sample, kind), self.ledger.purse
         self.ledger.open(kind)
-        completion = await who.model.complete(Request(messages, who.sampling, seed, agent, sample, kind))
+        if purse is None:
+            completion = await who.model.complete(request)
+        else:
+            await purse.open()
+            used = Usage()
+            try:
+                completion = await who.model.complete(request)
+                used = Usage() if completion.cached else completion.usage
+            finally:
+                await purse.close(who.model.name, used)
         self.ledger.close(kind, completion.usage)
         return completion
 
@@ -264,6 +347,7 @@ class Scene:
             seconds=outcome.seconds,
             cached=outcome.cached,
             seed=seed,
+            model=outcome.model,
         )
 
     def asking(self, prompt: str) -> str:

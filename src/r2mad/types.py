@@ -163,6 +163,8 @@ class Reply:
     cached: bool = False
     seed: int = 0
     error: Failure | None = None
+    model: str = ""
+    """The model's id as its server names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +296,8 @@ class MaskChoice:
     """Of the replies' mean log-probabilities; None where there were none, or it could not be told."""
     data: str = ""
     """Digest of the training items."""
+    questions: tuple[str, ...] = ()
+    """Keys of their questions, so that no study evaluates on one of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Knowing when not to answer: features, the fit, its file, and what withholding is worth."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -335,3 +336,18 @@ def test_a_vote_without_an_answer_is_answered_last() -> None:
 def test_what_has_no_curve(sure: list[float], fold: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"not pairs|finite"):
         coverage(sure, [True, False], fold)
+
+
+def test_a_calibration_takes_no_device_s_place_and_is_read_from_none(tmp_path: Path) -> None:
+    found = Calibrator((0, 1, 0, 0), "mad", (), 10, 5)
+    os.mkfifo(tmp_path / "pipe")
+    for act in (found.save, load):
+        with pytest.raises(StoreError, match="not a file"):
+            act(tmp_path / "pipe")
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    found.save(tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert load(tmp_path / "real.json") == found
+    Calibrator((1e308, 0, 0, 1e308), "mad", (), 10, 5).save(tmp_path / "steep.json")
+    with pytest.raises(StoreError, match="out of all reason"):
+        load(tmp_path / "steep.json")

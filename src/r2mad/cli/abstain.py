@@ -33,5 +33,8 @@ def weighed(record: DebateRecord, calibrator: Calibrator | None, least: float | 
     calibrated = calibrator(record) if calibrator else None
     if calibrator and calibrator.method != record.method:
         complain(f"the calibration is of {calibrator.method}, and this is {record.method}: its chances may be off")
+    models = tuple(sorted({agent.model for agent in record.agents}))
+    if calibrator and calibrator.models != models:
+        complain(f"the calibration is of {', '.join(calibrator.models)}, and this is {', '.join(models)}")
     sure = record.confidence if calibrated is None else calibrated
     return replace(record, calibrated=calibrated, abstained=least is not None and (sure is None or sure < least))

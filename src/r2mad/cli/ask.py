@@ -164,7 +164,9 @@ async def _chosen(table: Table, question: Question, options: AskOptions) -> Meth
     from r2mad.experience import leak_key
     from r2mad.study.datasets import load
     from r2mad.study.masking import choose_mask, with_choice
+    from r2mad.types import MaskChoice
 
+    table.prepare(question, with_choice(method, MaskChoice("subjective", "")), seed=0)  # a bad setting costs no call
     asked = leak_key(question)  # whoever asks a training question should not have its answer choose for it
     items = [item for item in load(options.train) if leak_key(item.question) != asked][: options.train_limit]
 
@@ -190,13 +192,13 @@ async def _hold(question: Question, options: AskOptions, settings: Settings) -> 
     view = LiveView(display)
     models = options.model[0] if len(options.model) == 1 else options.model
     async with open_table(models, settings) as table:
+        ensure_writable(path)  # a folder that cannot be written should not cost a debate
+        calibrator = load_calibration(options.calibration)
         chosen = await _chosen(table, question, options)
         scene, method = table.prepare(question, chosen, seed=options.seed, observe=view.observe)
         _warn_of_memory(table, scene, method)
-        ensure_writable(path)  # a folder that cannot be written should not cost a debate
         await table.equip(method)
         scene = replace(scene, embedder=table.embedder)
-        calibrator = load_calibration(options.calibration)
         with view.watching(scene, method):
             record = await engine.run(scene, method)
         record = weighed(record, calibrator, options.abstain)

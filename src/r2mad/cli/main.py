@@ -21,6 +21,7 @@ from r2mad.cli.methods import methods
 from r2mad.cli.metrics import metrics
 from r2mad.cli.models import models
 from r2mad.cli.remember import remember
+from r2mad.cli.study import study
 from r2mad.errors import R2madError
 
 app = App(
@@ -42,6 +43,7 @@ app = App(
 )
 app.command(ask)
 app.command(remember)
+app.command(study)
 app.command(memory)
 app.command(methods)
 app.command(metrics)

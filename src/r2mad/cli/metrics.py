@@ -66,7 +66,7 @@ def metrics(run: Path, /, *, options: Annotated[MetricsOptions, Parameter(name="
             "methods": [_row(one) for one in found],
             "calibrator": str(options.calibrate) if options.calibrate else None,
         }
-        print(json_module.dumps(whole, indent=2, ensure_ascii=False))
+        print(json_module.dumps(whole, indent=2))  # ASCII, whatever the terminal can show
         return DONE
     print(f"{printable(str(run))}: {debates} debates, {debates - graded} of them not graded")
     for one in found:

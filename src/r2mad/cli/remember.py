@@ -114,13 +114,13 @@ def _report(built: Built, options: RememberOptions, settings: Settings) -> int:
 
 
 def _items(dataset: str | None, options: RememberOptions) -> list[Item]:
-    from r2mad.study.datasets import load
+    from r2mad.study.datasets import load, parse_name, with_split
 
     if dataset is None:
         return []
-    name, _, split = dataset.partition(":")
+    split = parse_name(dataset).split
     # Finished debates say themselves which questions they were about, so all golds may be needed there.
-    items = load(dataset if split or options.records else f"{name}:train")
+    items = load(dataset if split or options.records else with_split(dataset, "train"))
     if split and split != "train" and not options.records:
         complain(f"{dataset} is not a train split: a study on it will refuse this memory")
     return items if options.records else items[: options.limit]

@@ -184,7 +184,7 @@ def show_answer(record: DebateRecord, kept: Path | None) -> None:
     if record.tie:
         lines.append(f"Tie between {', '.join(map(printable, record.tied))}, broken by the seed")
     if record.confidence is not None:
-        lines.append(f"Confidence: {record.confidence:.2f} (the answer's share of the last round)")
+        lines.append(f"Confidence: {record.confidence:.2f} (the answer's share of {_shared(record)})")
     if record.calibrated is not None:
         lines.append(f"Chance of being right: {record.calibrated:.2f} (by the calibration)")
     lines += [f"Mask: {record.choice.chosen}: {record.choice.reason}"] if record.choice else []
@@ -192,6 +192,8 @@ def show_answer(record: DebateRecord, kept: Path | None) -> None:
     if record.degraded:
         hurt = [f"round {index}, {record.agents[agent].name}: {why.kind}" for index, agent, why in record.failures]
         hurt += [f"{note.purpose} of round {note.round}: {note.error.kind}" for note in record.judgements if note.error]
+        lost = sum(reply.error is not None for reply in record.rounds[0].candidates)
+        hurt += [f"{lost} of {len(record.rounds[0].candidates)} replies to open with"] if lost else []
         failures = "; ".join(hurt) or "a summary or a vector could not be had"
         lines.append(f"Degraded: {failures}")
     if record.memory:
@@ -206,6 +208,12 @@ def show_answer(record: DebateRecord, kept: Path | None) -> None:
     lines.append(f"Record: {record.id}{f' in {kept}' if kept else ''}, seed {record.seed}")
     for line in lines:
         console.print(Text(line))
+
+
+def _shared(record: DebateRecord) -> str:
+    return (
+        "the confidence stated in the last round" if "Weighted()" in record.composition else "the last round's replies"
+    )
 
 
 def _in_full(question: Question, answer: str) -> str:

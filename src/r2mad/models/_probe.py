@@ -56,21 +56,29 @@ async def probe(model: ChatModel) -> Capabilities:
     )
 
 
-async def sends_logprobs(model: ChatModel, sampling: Sampling) -> bool:
+async def sends_logprobs(model: ChatModel, sampling: Sampling, *, top: bool = False) -> bool:
     """Whether a model's replies come with log-probabilities, by one short question; a cached yes is believed.
 
     Args:
         model: what is asked.
-        sampling: as its replies will be sampled; the probe's is shorter.
+        sampling: as its replies will be sampled; the probe's is shorter, unless the model spends it all on reasoning.
+        top: whether those of the likeliest tokens must be among them.
 
     Raises:
         ModelError: the question could not be asked.
     """
-    request = Request(_ASKED, replace(sampling, max_tokens=TOKENS, logprobs=True), seed=1)
-    reply = await model.complete(request)
-    if reply.mean_logprob is None and reply.cached:  # the server may have been set up anew since
-        reply = await getattr(model, "uncached", model).complete(request)
-    return reply.mean_logprob is not None
+
+    def found(reply: Completion) -> bool:
+        return (reply.mean_top_logprob if top else reply.mean_logprob) is not None
+
+    for tokens in (TOKENS, max(TOKENS, sampling.max_tokens)):
+        request = Request(_ASKED, replace(sampling, max_tokens=tokens, logprobs=True), seed=1)
+        reply = await model.complete(request)
+        if not found(reply) and reply.cached:  # the server may have been set up anew since
+            reply = await getattr(model, "uncached", model).complete(request)
+        if found(reply) or reply.text.strip():
+            return found(reply)
+    return False
 
 
 def _alike(*replies: Completion) -> bool:

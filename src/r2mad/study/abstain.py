@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 SCHEMA = 1
+LARGEST = 1_000_000
+"""Bytes of a calibration file; ours have a few hundred."""
+STEEPEST = 1e6
+"""No ridge leaves a coefficient near it."""
 """Version of a calibrator's file; another one is refused."""
 LEAST = 10
 """Debates that a fit needs; four coefficients from fewer would be made of chance."""
@@ -122,6 +126,9 @@ class Calibrator:
         Raises:
             StoreError: it cannot be written.
         """
+        path = path.resolve()  # a link is followed, not replaced
+        if path.exists() and not path.is_file():
+            raise StoreError(f"{path}: cannot be written: not a file")
         beside = path.with_name(f".{path.name}.{os.getpid()}.new")
         try:
             with beside.open("xb") as file:
@@ -143,14 +150,16 @@ def load(path: Path) -> Calibrator:
         StoreError: there is no such file, it is damaged or something else, or it is of another schema.
     """
     try:
+        if path.exists() and (not path.is_file() or path.stat().st_size > LARGEST):
+            raise StoreError(f"{path}: cannot be read: not a file, or too large for a calibration")
         text = path.read_bytes()
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
     found = load_record(Calibrator, text, str(path))
     if found.schema != SCHEMA:
         raise StoreError(f"{path}: schema {found.schema} is not one that this r2mad knows ({SCHEMA})")
-    if not all(isfinite(value) for value in found.coefficients):
-        raise StoreError(f"{path}: not a Calibrator: a coefficient is not a finite number")
+    if not all(isfinite(value) and abs(value) < STEEPEST for value in found.coefficients):
+        raise StoreError(f"{path}: not a Calibrator: a coefficient is not a finite number, or out of all reason")
     return found
 
 
@@ -170,6 +179,10 @@ def _fit(found: Sequence[Graded]) -> Calibrator:
     methods = sorted({one.record.method for one in found})
     if len(methods) > 1:
         raise UsageError(f"a calibration is of one method, and these debates are of {', '.join(methods)}")
+    if len({(one.record.composition, *(agent.model for agent in one.record.agents)) for one in found}) > 1:
+        raise UsageError(
+            f"a calibration is of one thing, and {methods[0]} was held by several models or in several sizes"
+        )
     right = sum(one.score.correct for one in found)
     if len(found) < LEAST or right in (0, len(found)):
         raise UsageError(

@@ -19,7 +19,7 @@ from r2mad.experience import leak_key
 from r2mad.mask import AutoMask, ObjectiveMask, ask_verdict
 from r2mad.method import Method
 from r2mad.methods import METHODS
-from r2mad.study.runner import USELESS
+from r2mad.study.runner import USELESS, refuse_known
 from r2mad.study.scores import grade_async
 from r2mad.study.stats import separation
 from r2mad.types import Item, MaskChoice, Separation, digest
@@ -91,12 +91,13 @@ async def choose_mask(table: Table, items: Sequence[Item], announce: Announce | 
         subjective=subjective,
         objective=objective,
         data=digest([[item.question.id, item.gold] for item in items]),
+        questions=tuple(leak_key(item.question) for item in items),
     )
 
 
 def with_choice(method: Method, choice: MaskChoice) -> Method:
     """The method with its automatic mask decided."""
-    skew = tuple(AutoMask(choice) if isinstance(part, AutoMask) else part for part in method.skew)
+    skew = tuple(replace(part, choice=choice) if isinstance(part, AutoMask) else part for part in method.skew)
     return replace(method, skew=skew)
 
 
@@ -106,12 +107,7 @@ def refuse_overlap(items: Sequence[Item], evaluated: Sequence[Item]) -> None:
     Raises:
         UsageError: some do.
     """
-    known = {leak_key(item.question) for item in items}
-    shared = [item.question.id for item in evaluated if leak_key(item.question) in known]
-    if shared:
-        raise UsageError(
-            f"{len(shared)} evaluated questions are among the training items that choose the mask (first: {shared[0]})"
-        )
+    refuse_known({leak_key(item.question) for item in items}, evaluated)
 
 
 async def _scored(table: Table) -> bool:

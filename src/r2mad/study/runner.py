@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from r2mad import engine
 from r2mad.api import Table
-from r2mad.errors import AuthenticationError, EndpointError, ModelNotFoundError, UsageError
+from r2mad.errors import AuthenticationError, BudgetExceededError, EndpointError, ModelNotFoundError, UsageError
+from r2mad.experience import leak_key
 from r2mad.method import Method
 from r2mad.methods import find_method
 from r2mad.models import place
@@ -26,6 +27,28 @@ Announce = Callable[[DebateRecord, Score], None]
 """Called when a debate is on disk, and not before."""
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Methods over items with one seed, at one table."""
+
+    table: Table
+    items: Sequence[Item]
+    methods: Sequence[str | Method]
+    seed: int
+
+
+class Gate:
+    """Whether a run may begin another debate. It is asked before each; whoever holds it may shut it at any time."""
+
+    def __init__(self) -> None:
+        self.shut = False
+        self.why = ""
+
+    def close(self, why: str) -> None:
+        """Begin no further debate; those under way go on."""
+        self.shut, self.why = True, self.why or why
+
+
 async def run_study(
     table: Table,
     items: Sequence[Item],
@@ -36,11 +59,7 @@ async def run_study(
     announce: Announce | None = None,
     allow_leak: bool = False,
 ) -> list[Score]:
-    """Hold every method's debate on every item, and return all scores of the folder that belong to them.
-
-    Called again with the same arguments it asks only what is missing: debates that are on disk stay as they are, and
-    those that failed are held again. As many debates are under way as the endpoint may have calls. A memory is only
-    read, as it was when the table was opened.
+    """`run_batches` for one batch.
 
     Args:
         table: open models and, if a method needs it, a memory.
@@ -52,30 +71,59 @@ async def run_study(
         allow_leak: go on though questions of the run are in the memory, with what turned out right.
 
     Raises:
+        R2madError: see `run_batches`.
+    """
+    batch = Batch(table, items, methods, seed)
+    return await run_batches([batch], folder, announce=announce, allow_leak=allow_leak)
+
+
+async def run_batches(
+    batches: Sequence[Batch],
+    folder: Path,
+    *,
+    announce: Announce | None = None,
+    allow_leak: bool = False,
+    gate: Gate | None = None,
+) -> list[Score]:
+    """Hold every method's debate on every item, and return all scores of the folder that belong to them.
+
+    Called again with the same arguments it asks only what is missing: debates that are on disk stay as they are, and
+    those that failed are held again. As many debates are under way as the endpoint may have calls, across batches. A
+    memory is only read, as it was when its table was opened.
+
+    Args:
+        batches: what to hold, in order.
+        folder: where the run's files are.
+        announce: told of each debate that is on disk.
+        allow_leak: go on though questions of the run are in the memory, with what turned out right.
+        gate: asked before each debate; once it is shut the run ends when what is under way is over.
+
+    Raises:
         UsageError: an unknown method, a bad setting, two items with one id, a memory that holds a question of the run
-            or no case of any agent; nothing was asked.
+            or no case of any agent, an endpoint that lacks what a method needs; nothing was asked.
         EndpointError: the endpoint refuses every call alike (a wrong key, no such model); the rest was not asked.
         StoreError: the folder cannot be written, is being written by another process, or is damaged.
     """
-    if len({item.question.id for item in items}) < len(items):
-        raise UsageError("two items have the same id")
-    chosen = [find_method(method) if isinstance(method, str) else method for method in methods]
-    if any(method.needs_logprobs for method in chosen):  # in all calls or in none, or methods would share no reply
-        table = replace(table, settings=table.settings.changed(logprobs=True))
-    for method in chosen:  # a bad name or setting ends here, before anything is asked
-        for item in {item.question.kind: item for item in items}.values():  # a kind has its own pack, and so its agents
-            scene, _ = table.prepare(item.question, method, seed=seed)
-            _check_memory(scene, items, allow_leak)
-    await table.equip(*chosen)
+    ready = resolved(batches)
+    for batch in ready:
+        await _try(batch, allow_leak)
+    gate = gate or Gate()
+    items = {item.question.id: item for batch in ready for item in batch.items}
     async with Writer[DebateRecord](folder / DEBATES) as debates, Writer[Score](folder / SCORES) as scores:
-        write_items(folder / ITEMS, items)  # under the lock: a run that is refused must not change the other's items
+        # under the lock: a run that is refused must not change the other's items
+        write_items(folder / ITEMS, [item for batch in ready for item in batch.items])
         await _score_what_is_not(folder, items, scores)
-        jobs = enumerate(_jobs(table, items, chosen, seed, finished(folder / DEBATES)))
+        jobs = enumerate(_jobs(ready, finished(folder / DEBATES)))
 
         async def work() -> None:
             for turn, job in jobs:  # one iterator for all workers: each takes the next job
+                if gate.shut:
+                    return
                 place.set(turn)  # debates begun earlier are served first
                 record = await engine.run(job.scene, job.method)
+                if (purse := job.scene.ledger.purse) and purse.empty and _cut(record):
+                    gate.close("the cap on what the study may take allows no further debate")
+                    return  # not kept: with a higher cap it goes on from its calls, which are in the cache
                 record = replace(record, dataset=job.item.dataset, split=job.item.split, study=folder.name)
                 score = await grade_async(record, job.item)
                 await debates.append(record)
@@ -84,12 +132,79 @@ async def run_study(
                     announce(record, score)
                 stop_if_useless(record)
 
-        await all_of(work() for _ in range(table.settings.max_connections))
-    wanted = {
-        engine.debate_id(scene, method)
-        for scene, method in (table.prepare(item.question, method, seed=seed) for method in chosen for item in items)
-    }
+        await all_of(work() for _ in range(max(batch.table.settings.max_connections for batch in ready)))
+    wanted = {id for batch in ready for id in _ids(batch)}
     return [score for score in latest_scores(folder / SCORES) if score.id in wanted]
+
+
+def resolved(batches: Sequence[Batch]) -> list[Batch]:
+    """The batches with their methods looked up. Log-probabilities are asked for in all calls of a study, or in none:
+    methods would share no reply otherwise (common random numbers).
+
+    Raises:
+        UsageError: an unknown method.
+    """
+    found = [
+        replace(batch, methods=[find_method(one) if isinstance(one, str) else one for one in batch.methods])
+        for batch in batches
+    ]
+    if not any(method.needs_logprobs for batch in found for method in _methods(batch)):
+        return found
+    asking = [replace(batch.table, settings=batch.table.settings.changed(logprobs=True)) for batch in found]
+    return [replace(batch, table=table) for batch, table in zip(found, asking, strict=True)]
+
+
+def _methods(batch: Batch) -> list[Method]:
+    return [method for method in batch.methods if isinstance(method, Method)]
+
+
+async def _try(batch: Batch, allow_leak: bool) -> None:
+    """Find out what could refuse a batch, before anything is asked."""
+    if len({item.question.id for item in batch.items}) < len(batch.items):
+        raise UsageError("two items have the same id")
+    kinds = {item.question.kind: item for item in batch.items}  # a kind has its own pack, and so its own agents
+    for method in _methods(batch):
+        for item in kinds.values():
+            scene, _ = batch.table.prepare(item.question, method, seed=batch.seed)
+            _check_memory(scene, batch.items, allow_leak)
+        if method.choice:
+            refuse_known(set(method.choice.questions), batch.items)
+    await batch.table.equip(*_methods(batch))
+
+
+def refuse_known(keys: Set[str], items: Sequence[Item]) -> None:
+    """Make sure that no evaluated question helped to choose a mask (invariant 1).
+
+    Args:
+        keys: `leak_key` of each training question.
+        items: what is evaluated.
+
+    Raises:
+        UsageError: some did.
+    """
+    shared = [item.question.id for item in items if leak_key(item.question) in keys]
+    if shared:
+        raise UsageError(
+            f"{len(shared)} evaluated questions are among the training items that choose the mask (first: {shared[0]})"
+        )
+
+
+def _ids(batch: Batch) -> Iterator[str]:
+    """The ids of all debates of a batch."""
+    for item in batch.items:
+        for method in batch.methods:
+            scene, sized = batch.table.prepare(item.question, method, seed=batch.seed)
+            yield engine.debate_id(scene, sized)
+
+
+def pending(batches: Sequence[Batch], folder: Path) -> int:
+    """How many debates are still to be held. Nothing is asked.
+
+    Raises:
+        StoreError: the folder is damaged.
+    """
+    done = finished(folder / DEBATES)
+    return sum(id not in done for batch in resolved(batches) for id in _ids(batch))
 
 
 def _check_memory(scene: Scene, items: Sequence[Item], allow_leak: bool) -> None:
@@ -114,16 +229,26 @@ class _Job:
     item: Item
 
 
-def _jobs(table: Table, items: Sequence[Item], methods: Sequence[Method], seed: int, done: set[str]) -> Iterator[_Job]:
+def _jobs(batches: Sequence[Batch], done: set[str]) -> Iterator[_Job]:
     """What is still to be held, made one by one so that a large study does not lie in memory.
 
     Item by item rather than method by method: methods that ask the same then ask it while a server still has it read.
     """
-    for item in items:
-        for method in methods:
-            scene, sized = table.prepare(item.question, method, seed=seed)
-            if engine.debate_id(scene, sized) not in done:
-                yield _Job(scene, sized, item)
+    for batch in batches:
+        for item in batch.items:
+            for method in batch.methods:
+                scene, sized = batch.table.prepare(item.question, method, seed=batch.seed)
+                if engine.debate_id(scene, sized) not in done:
+                    yield _Job(scene, sized, item)
+
+
+def _cut(record: DebateRecord) -> bool:
+    """Whether a debate is less than it would have been, because a call was not paid for."""
+    kinds = {why.kind for _, _, why in record.failures}
+    kinds |= {note.error.kind for note in record.judgements if note.error}
+    kinds |= {one.plain.kind for one in record.rounds if one.plain}
+    kinds |= {reply.error.kind for reply in record.rounds[0].candidates if reply.error}
+    return BudgetExceededError.kind in kinds
 
 
 def stop_if_useless(record: DebateRecord) -> None:
@@ -133,9 +258,8 @@ def stop_if_useless(record: DebateRecord) -> None:
         raise EndpointError(f"the run ends here, since it would go on like this: {record.failures[0][2].message}")
 
 
-async def _score_what_is_not(folder: Path, items: Sequence[Item], scores: Writer[Score]) -> None:
+async def _score_what_is_not(folder: Path, known: Mapping[str, Item], scores: Writer[Score]) -> None:
     """Grade debates that a crash left without a score."""
-    known = {item.question.id: item for item in items}
     ended = {head.id: head.stopped for head in read(Head, folder / DEBATES) if head.question.id in known}
     scored = {score.id: score.stopped for score in read(Score, folder / SCORES)}
     missing = {id for id, stopped in ended.items() if scored.get(id) != stopped}

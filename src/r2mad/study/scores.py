@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from r2mad.answers import equivalent
 from r2mad.study.records import read
-from r2mad.types import DebateRecord, Item, Reply, total
+from r2mad.types import DebateRecord, Item, Reply, Round, Usage, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,35 @@ class Score:
     calls: int
     tokens: int
     seconds: float
+    model: str = ""
+    """The agents' models, each once, joined by " + "."""
+    split: str = ""
+    agents: int = 0
+    opening: float = 0.0
+    """Chance that a plain vote on round 0 is right, ties broken evenly: what the debate had to better."""
+    consensus: tuple[float, ...] = ()
+    """Cons(Z) of each round."""
+    confidence: float | None = None
+    """The record's: the chance of being right where it was calibrated, else the winner's share."""
+    spent: dict[str, Spent] = field(default_factory=dict)
+    """By kind of call: how many, and their tokens."""
+    shared: int = 0
+    """Of the agents' replies, those that another debate had been given already, or an earlier run."""
+    shared_tokens: int = 0
+    """Tokens of those replies."""
+    waited: float = 0.0
+    """Seconds that the calls took when they were first made, added up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Calls of one kind, and what they read and wrote in tokens."""
+
+    calls: int
+    prompt: int
+    completion: int
+    cached: int = 0
+    """Of the prompt's, those that the server still had read."""
 
 
 def _right(answer: str | None, item: Item) -> bool:
@@ -53,12 +82,7 @@ def grade(record: DebateRecord, item: Item) -> Score:
     verdict = {answer: _right(answer, item) for answer in {reply.answer for reply in replies} | {record.answer}}
     correct = verdict[record.answer]
     tied_right = [_right(answer, item) for answer in record.tied]
-
-    def sign(reply: Reply) -> str:
-        if reply.error:
-            return "x"
-        return "-" if reply.answer is None else str(int(verdict[reply.answer]))
-
+    settled = graded_rounds(record, verdict)
     return Score(
         id=record.id,
         method=record.method,
@@ -69,7 +93,7 @@ def grade(record: DebateRecord, item: Item) -> Score:
         answer=record.answer,
         correct=correct,
         expected=sum(tied_right) / len(tied_right) if tied_right else float(correct),
-        grades=tuple("".join(sign(reply) for reply in one.replies) for one in record.rounds),
+        grades=settled,
         stopped=record.stopped,
         tie=record.tie,
         degraded=record.degraded,
@@ -80,7 +104,54 @@ def grade(record: DebateRecord, item: Item) -> Score:
         calls=sum(record.calls.values()),
         tokens=total(record.usage.values()).total_tokens,
         seconds=record.seconds,
+        model=" + ".join(dict.fromkeys(agent.model for agent in record.agents)),
+        split=item.split,
+        agents=len(record.agents),
+        opening=vote_on(record.rounds[0], settled[0]),
+        consensus=tuple(one.consensus for one in record.rounds),
+        confidence=record.confidence if record.calibrated is None else record.calibrated,
+        spent=_spent(record),
+        shared=sum(reply.cached for reply in replies),
+        shared_tokens=sum(reply.usage.total_tokens for reply in replies if reply.cached),
+        waited=round(sum(z.seconds for z in replies) + sum(note.seconds for note in record.judgements), 6),
     )
+
+
+def graded_rounds(record: DebateRecord, verdict: dict[str | None, bool]) -> tuple[str, ...]:
+    """One string a round, one sign a reply; see `Score.grades`."""
+
+    def sign(reply: Reply) -> str:
+        if reply.error:
+            return "x"
+        return "-" if reply.answer is None else str(int(verdict[reply.answer]))
+
+    return tuple("".join(sign(reply) for reply in one.replies) for one in record.rounds)
+
+
+def vote_on(one: Round, grades: str) -> float:
+    """Chance that a plain vote on a round is right if a tie is broken evenly; 0 where nobody gave an answer.
+
+    Args:
+        one: the round, its replies labelled with their classes.
+        grades: one sign a reply.
+    """
+    held: dict[int, list[bool]] = {}
+    for reply, grade in zip(one.replies, grades, strict=True):
+        if reply.class_ is not None:
+            held.setdefault(reply.class_, []).append(grade == "1")
+    most = max((len(group) for group in held.values()), default=0)
+    first = [group for group in held.values() if len(group) == most]
+    # equivalent answers are all right or all wrong, but where a grader gave one of them up: then they count by share
+    return sum(sum(group) / len(group) for group in first) / len(first) if first else 0.0
+
+
+def _spent(record: DebateRecord) -> dict[str, Spent]:
+    found = {}
+    for kind, calls in record.calls.items():
+        used = record.usage.get(kind, Usage())
+        if calls:
+            found[str(kind)] = Spent(calls, used.prompt_tokens, used.completion_tokens, used.cached_tokens)
+    return found
 
 
 async def grade_async(record: DebateRecord, item: Item) -> Score:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from r2mad.models import _world as world
+from r2mad.study.datasets._record import DataSet
 from r2mad.types import LETTERS, Item, Question
 
 SUMMARY = "invented topics, half of them with a shared misconception, for the model simulated/shared-misconception"
@@ -23,10 +23,14 @@ TEST = 50
 
 @cache
 def _items() -> tuple[Item, ...]:
+    from r2mad.models import _world as world  # only when made: naming data sets stays cheap
+
     return tuple(_item(name, index) for index in range(TRAIN + TEST) for name in world.names())
 
 
 def _item(name: str, index: int) -> Item:
+    from r2mad.models import _world as world
+
     topic, order = world.topic(name), world.options(name, index)
     question = Question(
         world.wording(name, index),
@@ -42,3 +46,17 @@ def _item(name: str, index: int) -> Item:
 def load() -> list[Item]:
     """All items: every topic's first question, every topic's second, and so on; so any run of 100 has all topics."""
     return list(_items())
+
+
+RECORD = DataSet(
+    name="simulated",
+    title=SUMMARY,
+    items=5400,
+    kinds=("choice",),
+    upstream="made by r2mad",
+    licence="Apache-2.0, as r2mad itself",
+    note="for simulated agents: nobody else can know the answers",
+    split_note="four questions of each topic for training, fifty for the test",
+    train=400,
+    made=load,
+)
