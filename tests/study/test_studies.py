@@ -291,3 +291,31 @@ async def test_the_files_of_a_run_are_those_that_are_documented(tmp_path: Path, 
     assert {path.name for path in (tmp_path / "try").iterdir()} == {"study.json", SESSIONS, ITEMS, DEBATES, SCORES}
     assert len(list(read(Item, tmp_path / "try" / ITEMS))) == 4
     assert json.loads((tmp_path / "try" / "study.json").read_text())["schema"] == 1
+
+
+async def test_a_size_for_all_leaves_alone_what_has_a_size_by_definition(tmp_path: Path, fake: FakeServer) -> None:
+    settings = Settings(base_url=fake.base_url, cache=":memory:", agents=4, rounds=2)
+    config = _config(fake, settings=settings, methods=("cot", "sc-3", "vote", "mad", "icl-cot", "r2mad"))
+    rows = {row.method: row.calls for row in await estimate(config, tmp_path / "none", 100)}
+    assert rows == {"cot": 4, "sc-3": 12, "vote": 16, "mad": 32, "icl-cot": 4, "r2mad": 36}
+    outcome = await _run(config, tmp_path)
+    assert outcome.complete
+    assert {score.method: score.agents for score in outcome.scores} == {
+        "cot": 1, "sc-3": 1, "vote": 4, "mad": 4, "icl-cot": 1, "r2mad": 4
+    }  # fmt: skip
+    assert max(len(score.grades) for score in outcome.scores) == 2
+
+
+async def test_the_methods_of_one_study_share_what_they_ask_alike(tmp_path: Path, fake: FakeServer) -> None:
+    """The five methods of the paper's Table 1 make at most 0.8 of the calls that they make in five studies."""
+    methods, limit = ("cot", "sc", "mad", "mad-m2-o", "r2mad"), 12
+    settings = Settings(base_url=fake.base_url, cache=":memory:", logprobs=True)
+    fake.settings = FakeSettings(bias=0.5, adopt=0.3)
+    config = _config(fake, methods=methods, limit=limit, settings=settings)
+    together = await _run(config, tmp_path / "one")
+    apart = 0
+    for method in methods:
+        alone = await _run(replace(config, methods=(method,), name=method), tmp_path / "apart")
+        apart += alone.session.calls
+    assert together.session.calls <= 0.8 * apart
+    assert together.session.calls == sum(score.calls - score.shared for score in together.scores)

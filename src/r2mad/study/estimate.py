@@ -99,11 +99,7 @@ async def _row(
     cost = None
     if known:
         cost = (read_ * sum(p.input for p in known) + written * sum(p.output for p in known)) / len(known) / 1e6
-    sized = method.sized(
-        config.settings.agents if "agents" in method.adjustable else None,
-        config.settings.rounds if "rounds" in method.adjustable else None,
-    )
-    return Estimate(team.name, name, variant.method.name, count, count * sized.calls, read_, written, cost)
+    return Estimate(team.name, name, variant.method.name, count, count * method.calls, read_, written, cost)
 
 
 def _spread(items: Sequence[Item]) -> list[Item]:
@@ -136,7 +132,10 @@ async def _size(settings: Settings, item: Item, method: Method, reply_tokens: in
         skew=tuple(part for part in method.skew if not getattr(part, "needs_memory", False)),
         stop=Never(),
     )
-    table = Table((ScriptedModel(script, "scripted/estimate"),), settings.changed(memory=None, max_calls=None))
+    table = Table(
+        (ScriptedModel(script, "scripted/estimate"),),
+        settings.changed(memory=None, max_calls=None, agents=None, rounds=None),
+    )
     scene, sized = table.prepare(item.question, plain, seed=0)
     record = await engine.run(scene, sized)
     used = total(record.usage.values())

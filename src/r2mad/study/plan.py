@@ -69,7 +69,7 @@ def make_plan(config: StudyConfig) -> Plan:
         for item in found:
             if seen.setdefault(item.question.id, name) != name:
                 raise UsageError(f"{seen[item.question.id]} and {name} share the question {item.question.id}")
-    variants = [Variant(find_method(name), config.memory) for name in config.methods]
+    variants = [Variant(_sized(find_method(name), config), config.memory) for name in config.methods]
     for sweep in config.sweeps:
         variants += [_varied(config, sweep, value) for value in sweep.values]
     named = [variant.method.name for variant in variants]
@@ -89,9 +89,17 @@ def load_items(config: StudyConfig, name: str) -> list[Item]:
     return load(name, columns=columns) if columns else load(name)
 
 
+def _sized(method: Method, config: StudyConfig) -> Method:
+    """The method in the study's size, where its size may be changed: `cot` stays one agent beside a mad of five."""
+    agents, rounds = config.settings.agents, config.settings.rounds
+    return method.sized(
+        agents if "agents" in method.adjustable else None, rounds if "rounds" in method.adjustable else None
+    )
+
+
 def _varied(config: StudyConfig, sweep: Sweep, value: Any) -> Variant:
     """One value of a sweep as a method of its own, called `method[what=value]`."""
-    base, what = find_method(sweep.method), sweep.what
+    base, what = _sized(find_method(sweep.method), config), sweep.what
     memory = config.memory
     if what == "memory_limit":
         memory = replace(memory, limit=value)
@@ -183,8 +191,10 @@ async def _batches(plan: Plan, table: Table, name: str, items: list[Item], shelv
         groups[0] = (groups[0][0], [*plain, *groups[0][1]])
     else:
         groups = [(table, plain)]
-    for seed in plan.config.seeds:
-        found += [Batch(at, items, methods, seed) for at, methods in groups]
+    for at, methods in groups:
+        # methods have their sizes already, and those of a fixed size would refuse another
+        sized = replace(at, settings=at.settings.changed(agents=None, rounds=None))
+        found += [Batch(sized, items, methods, seed) for seed in plan.config.seeds]
     return found
 
 
