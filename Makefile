@@ -42,6 +42,7 @@ bench: $(READY)  ## Measure what we cost against the ideal: the client side, a p
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/masking.py
 	$(BIN)/python benchmarks/misconception.py
+	$(BIN)/python benchmarks/study.py
 
 clean:  ## Remove what the other targets made.
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -21,7 +21,7 @@ from r2mad.prompts import ShownReply, load_pack
 from r2mad.settings import Settings
 from r2mad.study.masking import choose_mask, with_choice
 from r2mad.study.runner import run_study
-from r2mad.types import Completion, Item, MaskChoice, Question
+from r2mad.types import Completion, Item, MaskChoice, Question, Request
 
 QUESTION = Question("Which way?", tuple(f"way {n}" for n in range(8)), id="way")
 
@@ -105,3 +105,13 @@ async def test_a_mask_is_not_chosen_before_the_rest_is_known_to_be_in_order(tmp_
         (tmp_path / "bad.json").write_text("{}")
         assert await asyncio.to_thread(main, [*command, "--calibration", str(tmp_path / "bad.json")]) == 1
         assert server.log == []
+
+
+async def test_a_judge_with_words_of_its_own_speaks_for_nobody_knows_how_many() -> None:
+    def script(request: Request) -> str:
+        if request.kind == "judge":
+            return "The answer is: something that nobody said"
+        return f"The answer is: {('one', 'two', 'three')[request.agent]}"
+
+    record = await debate("Why?", method="mad-judge", model=ScriptedModel(script), cache=":memory:", seed=1)
+    assert (record.answer, record.confidence) == ("something that nobody said", None)

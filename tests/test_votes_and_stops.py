@@ -155,9 +155,9 @@ async def test_a_tie_is_the_judges_to_decide_and_a_hashs_where_it_cannot() -> No
     assert (record.answer, record.tie, record.tied) == (break_tie(("A", "B", "C"), 1, "way"), True, ("A", "B", "C"))
 
 
-async def test_the_judge_is_asked_where_all_agree_too_and_hears_who_can_be_heard() -> None:
+async def test_the_judge_is_not_asked_where_all_agree_and_hears_who_can_be_heard() -> None:
     record, _ = await hold(_rules("((B))", "BBB"), "mad-judge")
-    assert (record.stopped, record.calls["judge"], record.confidence) == ("unanimity", 1, 1.0)
+    assert (record.stopped, record.calls["judge"], record.confidence) == ("unanimity", 0, 1.0)
 
     def broken(request: Request) -> Scripted:
         if request.kind == "debate" and request.agent == 1 and when(request) == 2:

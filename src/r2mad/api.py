@@ -183,7 +183,10 @@ class Table:
         if len(self.models) > chosen.agents:
             raise UsageError(f"{len(self.models)} models for {chosen.agents} agents")
         if chosen.needs_choice:
-            raise UsageError(f"{chosen.name} chooses its mask on labelled training items: --train starter:train")
+            raise UsageError(
+                f"{chosen.name} chooses its mask on labelled training items: --train starter:train, "
+                f"or r2mad.study.masking.choose_mask"
+            )
         if chosen.needs_logprobs and len({model.identity for model in self.models}) > 1:
             raise UsageError(f"{chosen.name} compares log-probabilities, so all its agents must be one model")
         suggested = [getattr(model, "suggestions", None) or Suggestions() for model in self.models]

@@ -171,10 +171,12 @@ class MemoryConfidence:
         """Every shown peer with its confidence, label and weight, where the agent's cases give any."""
         if not recalled:
             return shown
-        return tuple(
-            tuple(self._weighed(scene, peer, recall) if peer.shown else peer for peer in peers)
-            for peers, recall in zip(shown, recalled, strict=True)
-        )
+
+        def weighed(agent: int, peer: Peer) -> Peer:
+            own = peer.agent == agent and len(scene.agents) > 1  # nobody is its own peer, but who is alone
+            return self._weighed(scene, peer, recalled[agent]) if peer.shown and not own else peer
+
+        return tuple(tuple(weighed(agent, peer) for peer in peers) for agent, peers in enumerate(shown))
 
     def _weighed(self, scene: Scene, peer: Peer, recall: Recall) -> Peer:
         cases = recall.pool if self.form == "official" else recall.cases

@@ -211,7 +211,7 @@ class Weighted:
 class Judge:
     """One call more: agent 0's model reads the last round and writes the group's answer. For free-form text above all.
 
-    Where it fails, or gives no answer that can be read, the plurality stands.
+    Where all agree it is not asked. Where it fails, or gives no answer that can be read, the plurality stands.
     """
 
     def calls(self, agents: int) -> int:
@@ -219,10 +219,11 @@ class Judge:
         return 1
 
     async def __call__(self, scene: Scene, last: Round, tally: Tally) -> Verdict:
-        """What the judge wrote; the votes are the agents' own, the confidence is the share that gave its answer."""
+        """What the judge wrote; the votes are the agents' own, the confidence is the share that gave its answer, and
+        None where it used words of its own."""
         plain = await Plurality()(scene, last, tally)
         heard = [reply for reply in last.replies if not reply.error]
-        if not heard:
+        if not heard or last.consensus == 1.0:  # nothing to judge
             return plain
         shown = [
             scene.shown(z, label=None if z.verbal_confidence is None else f"{z.verbal_confidence:g}/10") for z in heard
@@ -237,4 +238,6 @@ class Judge:
             return plain
         held = await tally_async([note.verdict, *(reply.answer for reply in last.replies)], scene.question.kind)
         agree = sum(label == held.labels[0] for label in held.labels[1:])
-        return Verdict(note.verdict, plain.votes, (), agree / len(last.replies))
+        # in words of its own the judge may say what they all said: then nobody knows how many it speaks for
+        unknown = not agree and scene.question.kind == "text"
+        return Verdict(note.verdict, plain.votes, (), None if unknown else agree / len(last.replies))

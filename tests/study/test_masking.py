@@ -17,7 +17,7 @@ from r2mad.models.fake_server import Settings as FakeSettings
 from r2mad.models.scripted import ScriptedModel
 from r2mad.settings import Settings
 from r2mad.study.datasets import load
-from r2mad.study.masking import choose_mask, refuse_overlap, with_choice
+from r2mad.study.masking import choose_mask, refuse_overlap, training, with_choice
 from r2mad.study.records import DEBATES, latest
 from r2mad.study.runner import run_study
 from r2mad.types import Completion, Item, MaskChoice, Question, Request
@@ -178,7 +178,7 @@ def test_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert main([*auto, "--train", "no-such-set"]) == 2
     assert "no data set" in capsys.readouterr().err
     assert main([*ask, "--method", "mad", "--train", "starter", "--display", "none"]) == 0
-    assert "--train is of use to mad-m2-auto" in capsys.readouterr().err
+    assert "so --train is not used" in capsys.readouterr().err
 
 
 async def test_golds_of_training_items_reach_no_prompt() -> None:
@@ -192,3 +192,20 @@ async def test_golds_of_training_items_reach_no_prompt() -> None:
                 await choose_mask(table, items)
             sent.append(sorted(json.dumps(entry.body, sort_keys=True) for entry in server.log))
         assert sent[0] == sent[1]
+
+
+def test_training_items_are_drawn_from_all_of_a_file_that_is_sorted_by_topic() -> None:
+    items = load("starter:train")
+    drawn = training(items, 20)
+    assert len({item.group for item in drawn}) >= 4
+    assert drawn == training(list(reversed(items)), 20)
+    assert training(items, 5) == drawn[:5]
+
+
+async def test_where_only_one_mask_is_possible_nothing_is_asked() -> None:
+    models = [_model(judges=True, knows=True), _model(judges=True, knows=True)]
+    async with open_table(models, Settings(cache=":memory:")) as table:
+        choice = await choose_mask(table, ITEMS)
+    assert (choice.chosen, choice.items) == ("subjective", 0)
+    assert "different models" in choice.reason
+    assert [model.requests for model in models] == [[], []]

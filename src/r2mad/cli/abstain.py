@@ -36,5 +36,7 @@ def weighed(record: DebateRecord, calibrator: Calibrator | None, least: float | 
     models = tuple(sorted({agent.model for agent in record.agents}))
     if calibrator and calibrator.models != models:
         complain(f"the calibration is of {', '.join(calibrator.models)}, and this is {', '.join(models)}")
+    elif calibrator and calibrator.method == record.method and calibrator.composition not in ("", record.composition):
+        complain(f"the calibration is of another {record.method}: {calibrator.composition}")
     sure = record.confidence if calibrated is None else calibrated
     return replace(record, calibrated=calibrated, abstained=least is not None and (sure is None or sure < least))

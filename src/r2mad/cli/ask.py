@@ -157,18 +157,19 @@ async def _chosen(table: Table, question: Question, options: AskOptions) -> Meth
     method = find_method(options.method or ("r2mad" if table.memory else "mad"))
     if not method.needs_choice:
         if options.train:
-            complain(f"{method.name} chooses nothing; --train is of use to mad-m2-auto")
+            complain(f"{method.name} chooses nothing, so --train is not used")
         return method
     if not options.train:
         return method  # refused where it is prepared, with what to do
     from r2mad.experience import leak_key
     from r2mad.study.datasets import load
-    from r2mad.study.masking import choose_mask, with_choice
+    from r2mad.study.masking import choose_mask, training, with_choice
     from r2mad.types import MaskChoice
 
     table.prepare(question, with_choice(method, MaskChoice("subjective", "")), seed=0)  # a bad setting costs no call
     asked = leak_key(question)  # whoever asks a training question should not have its answer choose for it
-    items = [item for item in load(options.train) if leak_key(item.question) != asked][: options.train_limit]
+    items = [item for item in load(options.train) if leak_key(item.question) != asked]
+    items = training(items, options.train_limit)
 
     def told(done: int, count: int) -> None:
         if done == count or done % 5 == 0:

@@ -145,7 +145,7 @@ def _choices(settled: Round, names: list[str]) -> list[str]:
             f"{names[peer.agent]} {peer.verdict}{'' if peer.shown else ', hidden' if peer.verdict != 'masked' else ''}"
             for _, peer in sorted(judged.items())
         ]
-        lines.append(f"mask: {'; '.join(said)}")
+        lines.append(f"mask on round {settled.index - 1}: {'; '.join(said)}")
     if settled.trust is not None:
         lines.append(f"memory trusts the answer {settled.trust:.2f}")
     return lines
@@ -188,6 +188,8 @@ def show_answer(record: DebateRecord, kept: Path | None) -> None:
     if record.calibrated is not None:
         lines.append(f"Chance of being right: {record.calibrated:.2f} (by the calibration)")
     lines += [f"Mask: {record.choice.chosen}: {record.choice.reason}"] if record.choice else []
+    if any(note.purpose == "vote" and note.verdict is not None for note in record.judgements):
+        lines.append("Judge: wrote the answer from the last round's replies")
     lines.append(f"Ended: {_ending(record)}")
     if record.degraded:
         hurt = [f"round {index}, {record.agents[agent].name}: {why.kind}" for index, agent, why in record.failures]

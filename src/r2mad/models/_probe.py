@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from r2mad.errors import ModelError
@@ -71,6 +73,16 @@ async def sends_logprobs(model: ChatModel, sampling: Sampling, *, top: bool = Fa
     def found(reply: Completion) -> bool:
         return (reply.mean_top_logprob if top else reply.mean_logprob) is not None
 
+    quiet = logging.getLogger("r2mad.models.openai")
+    before = quiet.disabled
+    quiet.disabled = True  # that none came is our answer, and no warning
+    try:
+        return await _sent(model, sampling, found)
+    finally:
+        quiet.disabled = before
+
+
+async def _sent(model: ChatModel, sampling: Sampling, found: Callable[[Completion], bool]) -> bool:
     for tokens in (TOKENS, max(TOKENS, sampling.max_tokens)):
         request = Request(_ASKED, replace(sampling, max_tokens=tokens, logprobs=True), seed=1)
         reply = await model.complete(request)

@@ -112,6 +112,8 @@ class Calibrator:
     """How many it was fitted on, all with an answer."""
     right: int
     """How many of them were right."""
+    composition: str = ""
+    """The method's parts, its size among them."""
     schema: int = SCHEMA
 
     def __call__(self, record: DebateRecord) -> float:
@@ -193,7 +195,9 @@ def _fit(found: Sequence[Graded]) -> Calibrator:
     outcome = np.array([float(one.score.correct) for one in found])
     b = _regress(rows, outcome)
     models = sorted({agent.model for one in found for agent in one.record.agents})
-    return Calibrator((b[0], b[1], b[2], b[3]), methods[0], tuple(models), len(found), right)
+    return Calibrator(
+        (b[0], b[1], b[2], b[3]), methods[0], tuple(models), len(found), right, found[0].record.composition
+    )
 
 
 def _row(found: Features) -> list[float]:

@@ -47,7 +47,8 @@ async def choose_mask(table: Table, items: Sequence[Item], announce: Announce | 
     """Find out which mask suits the models of a table.
 
     For each item every agent answers once, alone, and its reply is judged once: 2n calls an item, all from the cache
-    when they were made before.
+    when they were made before. Where only the subjective mask is possible nothing is asked. These calls are not part of
+    any debate, and no record counts them.
 
     Args:
         table: open models. Of several kinds, only the subjective mask can serve them all.
@@ -61,9 +62,13 @@ async def choose_mask(table: Table, items: Sequence[Item], announce: Announce | 
     """
     if not items:
         raise UsageError("the automatic mask needs labelled training items, and there are none")
-    scored = await _scored(table)
+    why = await _why_not_objective(table)
+    if why:
+        return MaskChoice(
+            "subjective", f"the objective mask is not possible: {why}", data=_digest(items), questions=_keys(items)
+        )
     # an opening has one round, and a debate's cap on calls is not meant for it
-    alone = table.settings.changed(rounds=None, max_calls=None, logprobs=scored or table.settings.logprobs)
+    alone = table.settings.changed(rounds=None, max_calls=None, logprobs=True)
     table = replace(table, settings=alone)
     done = 0
 
@@ -80,8 +85,8 @@ async def choose_mask(table: Table, items: Sequence[Item], announce: Announce | 
         raise UsageError("the automatic mask learned nothing: every training reply failed")
     subjective = _separation(graded, [WORTH.get(reply.verdict or "", 0.5) for reply in graded])
     withs = [reply for reply in graded if reply.score is not None]
-    objective = _separation(withs, [reply.score or 0.0 for reply in withs]) if scored else None
-    chosen, reason = _better(subjective, objective, scored)
+    objective = _separation(withs, [reply.score or 0.0 for reply in withs])
+    chosen, reason = _better(subjective, objective)
     return MaskChoice(
         chosen="objective" if chosen else "subjective",
         reason=reason,
@@ -90,8 +95,8 @@ async def choose_mask(table: Table, items: Sequence[Item], announce: Announce | 
         wrong=sum(not reply.right for reply in graded),
         subjective=subjective,
         objective=objective,
-        data=digest([[item.question.id, item.gold] for item in items]),
-        questions=tuple(leak_key(item.question) for item in items),
+        data=_digest(items),
+        questions=_keys(items),
     )
 
 
@@ -110,15 +115,28 @@ def refuse_overlap(items: Sequence[Item], evaluated: Sequence[Item]) -> None:
     refuse_known({leak_key(item.question) for item in items}, evaluated)
 
 
-async def _scored(table: Table) -> bool:
-    """Whether the objective mask is possible at all: one model, and log-probabilities from it."""
+def training(items: Sequence[Item], limit: int) -> list[Item]:
+    """`limit` training items, drawn by a hash of their ids: files are often sorted by topic."""
+    return sorted(items, key=lambda item: digest(["train", item.question.id]))[:limit]
+
+
+def _digest(items: Sequence[Item]) -> str:
+    return digest([[item.question.id, item.gold] for item in items])
+
+
+def _keys(items: Sequence[Item]) -> tuple[str, ...]:
+    return tuple(leak_key(item.question) for item in items)
+
+
+async def _why_not_objective(table: Table) -> str | None:
+    """Why the objective mask is not possible at all; it needs one model, and log-probabilities from it."""
     if len({model.identity for model in table.models}) > 1:
-        return False
+        return "the agents are different models"
     try:
         await table.equip(METHODS["mad-m2-o"])
     except UsageError:
-        return False
-    return True
+        return "the endpoint sends no log-probabilities"
+    return None
 
 
 async def _graded(table: Table, item: Item) -> list[_Graded]:
@@ -144,10 +162,8 @@ def _separation(graded: Sequence[_Graded], score: Sequence[float]) -> Separation
     return separation(score, [reply.right for reply in graded], [reply.item for reply in graded], seed=SEED)
 
 
-def _better(subjective: Separation | None, objective: Separation | None, scored: bool) -> tuple[bool, str]:
+def _better(subjective: Separation | None, objective: Separation | None) -> tuple[bool, str]:
     """(whether it is the objective mask, why)."""
-    if not scored:
-        return False, "the objective mask is not possible: no log-probabilities, or agents of different models"
     if subjective is None or objective is None:
         return (
             True,

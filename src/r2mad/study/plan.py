@@ -17,7 +17,7 @@ from r2mad.opening import Reminded
 from r2mad.skew import MemoryConfidence
 from r2mad.study.config import MemoryPlan, StudyConfig, Sweep, Team
 from r2mad.study.datasets import load, parse_name, with_split
-from r2mad.study.masking import choose_mask, refuse_overlap, with_choice
+from r2mad.study.masking import choose_mask, refuse_overlap, training, with_choice
 from r2mad.study.remember import builder, open_shelf, remember
 from r2mad.study.runner import Batch
 from r2mad.types import Item, digest
@@ -200,7 +200,8 @@ async def _batches(plan: Plan, table: Table, name: str, items: list[Item], shelv
 
 async def _chosen(plan: Plan, table: Table, name: str, items: list[Item], say: Say) -> tuple[Variant, ...]:
     """The variants with their masks decided, on training items that are not evaluated."""
-    train = load_items(plan.config, plan.config.train.dataset or _training(name))[: plan.config.train.limit]
+    source = plan.config.train.dataset or _training(name)
+    train = training(load_items(plan.config, source), plan.config.train.limit)
     refuse_overlap(train, items)
     choice = await choose_mask(table, train)
     say(f"{name}: the automatic mask is the {choice.chosen} one: {choice.reason}")
