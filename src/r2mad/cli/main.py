@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 from r2mad import __version__
 from r2mad.cli.ask import ask
 from r2mad.cli.common import DONE, INCOMPLETE, INTERRUPTED, USAGE, complain, safe_streams
+from r2mad.cli.compare import compare
 from r2mad.cli.datasets import datasets
 from r2mad.cli.demo import demo
 from r2mad.cli.doctor import doctor
@@ -20,6 +21,7 @@ from r2mad.cli.memory import memory
 from r2mad.cli.methods import methods
 from r2mad.cli.metrics import metrics
 from r2mad.cli.models import models
+from r2mad.cli.regrade import regrade
 from r2mad.cli.remember import remember
 from r2mad.cli.study import study
 from r2mad.errors import R2madError
@@ -44,6 +46,8 @@ app = App(
 app.command(ask)
 app.command(remember)
 app.command(study)
+app.command(compare)
+app.command(regrade)
 app.command(memory)
 app.command(methods)
 app.command(metrics)
