@@ -65,7 +65,10 @@ def _commands(page: Path) -> list[list[str]]:
     return [line[1:] for line in lines]
 
 
-@pytest.mark.parametrize(("page", "least"), [("README.md", 13), ("docs/memory.md", 8), ("docs/metrics.md", 4)])
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [("README.md", 18), ("docs/memory.md", 8), ("docs/metrics.md", 4), ("docs/studies.md", 1), ("docs/tables.md", 3)],
+)
 def test_the_commands_of_a_page_run(
     page: str, least: int, server: SpawnedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
