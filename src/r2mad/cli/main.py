@@ -23,6 +23,7 @@ from r2mad.cli.metrics import metrics
 from r2mad.cli.models import models
 from r2mad.cli.regrade import regrade
 from r2mad.cli.remember import remember
+from r2mad.cli.report import report
 from r2mad.cli.study import study
 from r2mad.errors import R2madError
 
@@ -48,6 +49,7 @@ app.command(remember)
 app.command(study)
 app.command(compare)
 app.command(regrade)
+app.command(report)
 app.command(memory)
 app.command(methods)
 app.command(metrics)

@@ -59,7 +59,8 @@ def make_plan(config: StudyConfig) -> Plan:
     """
     part, parts = config.shard
     items = {}
-    for name in config.datasets:
+    for given in config.datasets:
+        name = evaluated(given)
         found = load_items(config, name)[: config.limit][part - 1 :: parts]
         if not found:
             raise UsageError(f"{name} has no question in this part of the study")
@@ -76,6 +77,12 @@ def make_plan(config: StudyConfig) -> Plan:
     if len(set(named)) < len(named):
         raise UsageError(f"a method is named twice: {', '.join(sorted({n for n in named if named.count(n) > 1}))}")
     return Plan(config, items, tuple(variants))
+
+
+def evaluated(name: str) -> str:
+    """A data set as a study evaluates it: its test split if nothing else is said; a file of the user's whole."""
+    found, whole = parse_name(name), ":all" in name.partition("?")[0]
+    return name if found.split or whole or not found.known else with_split(name, "test")
 
 
 def load_items(config: StudyConfig, name: str) -> list[Item]:
