@@ -188,7 +188,7 @@ def test_every_whole_number_is_read_back_from_the_line_we_ask_for(value: int, fo
 def test_reading_it_is_linear(text: str) -> None:
     start = time.perf_counter()
     stated_confidence(text)
-    assert time.perf_counter() - start < 1.0
+    assert time.perf_counter() - start < 30.0  # a quadratic reading would take hours, and this machine may be busy
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from r2mad.errors import UsageError
 from r2mad.method import Method
 from r2mad.methods import find_method
 from r2mad.opening import Reminded
+from r2mad.settings import Settings
 from r2mad.skew import MemoryConfidence
 from r2mad.study.config import MemoryPlan, StudyConfig, Sweep, Team
 from r2mad.study.datasets import load, parse_name, with_split
@@ -165,6 +166,8 @@ async def _seated(config: StudyConfig, team: Team) -> AsyncIterator[Table]:
     """The open models of a team, without any memory."""
     models = [seat.model for seat in team.seats]
     settings = config.settings.changed(memory=None)
+    if all(model.startswith("local/") for model in models) and settings.max_connections == Settings().max_connections:
+        settings = settings.changed(max_connections=1)  # a model in this process is no quicker for several at once
     async with open_table(models[0] if len(models) == 1 else models, settings) as table:
         tweaks = [
             {key: value for key, value in asdict(seat).items() if key != "model" and value not in (None, {})}
