@@ -16,7 +16,7 @@ import os
 import secrets
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +105,8 @@ class LocalModel:
                 url, key = f"{running.address}/v1", running.key
                 endpoint = Endpoint(url, key, max_connections=1, timeout=TIMEOUT, max_retries=1)
                 self._inner = OpenAIModel(self.path.name, endpoint)
-        return await self._inner.complete(request)
+        # its server calls the model by its path, which tells a record's reader only whose machine it was
+        return replace(await self._inner.complete(request), model=self.path.name)
 
     async def context(self) -> int | None:
         """Tokens of context that the server was started with."""
