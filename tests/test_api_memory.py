@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from r2mad.api import _fitted, open_embedding, open_table, spec
+from r2mad.api import fitted, open_embedding, open_table, spec
 from r2mad.errors import AuthenticationError, StoreError, UsageError
 from r2mad.experience import Form
 from r2mad.memory import open_memory
@@ -29,13 +29,13 @@ ITEMS = [Item(Question(f"Which is {n}?", ("left", "right"), id=f"t/{n}"), "A", "
 
 def test_k_gamma_and_compat_reach_the_retrieval() -> None:
     method = find_method("r2mad")
-    assert _fitted(method, Settings()) is method
-    assert _fitted(method, Settings(k=2)).retrieval == Retrieval(k=2)
-    assert _fitted(method, Settings(gamma=0.0)).retrieval == Retrieval(gamma=0.0)
-    assert _fitted(method, Settings(compat="official")).retrieval == Retrieval(k=1, form="official")
-    assert _fitted(method, Settings(compat="official", k=4)).retrieval == Retrieval(k=4, form="official")
-    assert _fitted(find_method("icl-cot"), Settings(k=5)).opening == Reminded(Retrieval("similarity", k=5))
-    assert _fitted(find_method("mad"), Settings(k=5)) == find_method("mad")
+    assert fitted(method, Settings()) is method
+    assert fitted(method, Settings(k=2)).retrieval == Retrieval(k=2)
+    assert fitted(method, Settings(gamma=0.0)).retrieval == Retrieval(gamma=0.0)
+    assert fitted(method, Settings(compat="official")).retrieval == Retrieval(k=1, form="official")
+    assert fitted(method, Settings(compat="official", k=4)).retrieval == Retrieval(k=4, form="official")
+    assert fitted(find_method("icl-cot"), Settings(k=5)).opening == Reminded(Retrieval("similarity", k=5))
+    assert fitted(find_method("mad"), Settings(k=5)) == find_method("mad")
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,9 @@ class Table:
     """For each model what of its agents' sampling differs from the settings; nothing for all."""
     purse: Purse | None = None
     """What all its debates together may spend."""
+    as_given: bool = False
+    """Whether methods come in their final form: no setting changes their size or parts, and one of fewer agents than
+    there are models takes the first ones."""
 
     async def equip(self, *methods: Method) -> None:
         """Open and try what methods need beyond models, so that what an endpoint lacks shows before it is asked.
@@ -116,7 +119,7 @@ class Table:
                 self.kit.stack.push_async_callback(self.kit.embedder.aclose)
             for method in methods:
                 if method.needs_logprobs:
-                    await self._try_logprobs(_fitted(method, self.settings))
+                    await self._try_logprobs(method if self.as_given else fitted(method, self.settings))
 
     async def _try_logprobs(self, method: Method) -> None:
         for model in self.models:
@@ -160,6 +163,14 @@ class Table:
         """What compares replies: the memory's embedder, else the one that `equip` opened."""
         return self.memory.embedder if self.memory else self.kit.embedder
 
+    def _sized(self, method: Method) -> Method:
+        agents = self.settings.agents
+        if agents is None and len(self.models) > method.agents:
+            if "agents" not in method.adjustable:
+                raise UsageError(f"{method.name} has one agent, and {len(self.models)} models were given")
+            agents = len(self.models)
+        return method.sized(agents, self.settings.rounds)
+
     def prepare(
         self, question: Question, method: str | Method, *, seed: int | None = None, observe: Observer | None = None
     ) -> tuple[Scene, Method]:
@@ -172,15 +183,11 @@ class Table:
         chosen = find_method(method) if isinstance(method, str) else method
         if not isinstance(chosen, Method) or not (seed is None or isinstance(seed, int)):  # type: ignore[redundant-expr]
             raise UsageError("a method is a name or a Method, and a seed is a whole number")
-        agents = settings.agents
-        if agents is None and len(self.models) > chosen.agents:
-            if "agents" not in chosen.adjustable:
-                raise UsageError(f"{chosen.name} has one agent, and {len(self.models)} models were given")
-            agents = len(self.models)
-        chosen = _fitted(chosen.sized(agents, settings.rounds), settings)
+        if not self.as_given:
+            chosen = fitted(self._sized(chosen), settings)
         if chosen.needs_memory and self.memory is None:
             raise UsageError(f"{chosen.name} needs a memory: --memory sqlite:PATH (`r2mad remember` builds one)")
-        if len(self.models) > chosen.agents:
+        if len(self.models) > chosen.agents and not self.as_given:
             raise UsageError(f"{len(self.models)} models for {chosen.agents} agents")
         if chosen.needs_choice:
             raise UsageError(
@@ -209,8 +216,8 @@ class Table:
         ), chosen
 
 
-def _fitted(method: Method, settings: Settings) -> Method:
-    """The method with the settings that concern what is remembered."""
+def fitted(method: Method, settings: Settings) -> Method:
+    """The method with the settings that concern its parts: how the authors run it, and what is remembered."""
     if settings.compat == "official":
         method = official(method)
     changes = {name: value for name in ("k", "gamma") if (value := getattr(settings, name)) is not None}

@@ -64,7 +64,7 @@ def call_seed(seed: int, question: str, agent: int, round_index: int, sample: in
     return int(digest(parts), 16) % 2**31  # some servers keep the seed in a signed 32-bit integer
 
 
-MARGIN = 1.5
+MARGIN = 2.5
 """How much larger than the largest call so far one may be: prompts grow from round to round."""
 
 

@@ -218,8 +218,8 @@ async def test_sweeps_are_methods_of_their_own(tmp_path: Path, fake: FakeServer)
     [
         (Sweep("mad", "k", (1,)), "nothing that a sweep of k could vary"),
         (Sweep("cot", "agents", (2,)), "by definition"),
-        (Sweep("r2mad", "k", ("many",)), "cannot have k = 'many'"),
-        (Sweep("r2mad", "k", (0,)), "needs k of at least 1"),
+        (Sweep("r2mad", "k", ("many",)), "whole numbers of at least 1, not 'many'"),
+        (Sweep("r2mad", "k", (0,)), "whole numbers of at least 1, not 0"),
         (Sweep("nope", "k", (1,)), "no method 'nope'"),
         (Sweep("mad", "memory_limit", (1,)), "nothing that a sweep"),
     ],
@@ -245,7 +245,7 @@ async def test_a_mask_is_chosen_on_training_items_alone(tmp_path: Path, fake: Fa
     assert outcome.complete
     assert any("the automatic mask is" in line for line in said)
     with pytest.raises(UsageError, match="are among the training items"):
-        await _run(replace(config, name="leak", train=TrainPlan("starter:test", 3)), tmp_path)
+        await _run(replace(config, name="leak", train=TrainPlan("starter:test", 41)), tmp_path)
 
 
 async def test_a_memory_that_knows_the_questions_is_refused(tmp_path: Path, fake: FakeServer) -> None:
@@ -260,7 +260,7 @@ async def test_the_estimate_has_the_calls_and_is_near_the_tokens(tmp_path: Path)
     methods = ("cot", "sc-3", "mad", "mad-m2-s", "mad-m2-o", "mad-sparse", "mad-judge", "mad-confident")
     async with FakeServer(FakeSettings(bias=0, adopt=0, reply_tokens=100)) as server:
         config = _config(server, datasets=("simulated:test",), methods=methods, limit=6)
-        rows = {row.method: row for row in await estimate(config, tmp_path / "try", 100)}
+        rows = {row.method: row for row in await estimate(config, 100)}
         outcome = await _run(config, tmp_path)
     for cell, scores in cells(outcome.scores).items():
         row = rows[cell.method]
@@ -271,13 +271,15 @@ async def test_the_estimate_has_the_calls_and_is_near_the_tokens(tmp_path: Path)
             assert 0.5 < (row.prompt_tokens + row.completion_tokens) / tokens < 2.5, cell.method
     assert rows["cot"].cost is None
     priced = replace(config, prices={"openai/fake": Price(1.0, 3.0)})
-    (cot, *_) = await estimate(priced, tmp_path / "other", 100)
+    (cot, *_) = await estimate(priced, 100)
     assert cot.cost == pytest.approx((cot.prompt_tokens + 3 * cot.completion_tokens) / 1e6)
 
 
 async def test_two_data_sets_that_share_a_question_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="share the question"):
-        make_plan(_config(None, datasets=("starter:test", "starter")))
+        make_plan(_config(None, datasets=("starter:test", "starter:all")))
+    with pytest.raises(UsageError, match="named twice"):
+        make_plan(_config(None, datasets=("starter:test", "starter")))  # a study evaluates the test split
 
 
 async def test_nothing_is_made_where_the_study_is_refused(tmp_path: Path) -> None:
@@ -288,7 +290,9 @@ async def test_nothing_is_made_where_the_study_is_refused(tmp_path: Path) -> Non
 
 async def test_the_files_of_a_run_are_those_that_are_documented(tmp_path: Path, fake: FakeServer) -> None:
     await _run(_config(fake), tmp_path)
-    assert {path.name for path in (tmp_path / "try").iterdir()} == {"study.json", SESSIONS, ITEMS, DEBATES, SCORES}
+    assert {path.name for path in (tmp_path / "try").iterdir()} == {
+        "study.json", "debates.ids", SESSIONS, ITEMS, DEBATES, SCORES
+    }  # fmt: skip
     assert len(list(read(Item, tmp_path / "try" / ITEMS))) == 4
     assert json.loads((tmp_path / "try" / "study.json").read_text())["schema"] == 1
 
@@ -296,7 +300,7 @@ async def test_the_files_of_a_run_are_those_that_are_documented(tmp_path: Path, 
 async def test_a_size_for_all_leaves_alone_what_has_a_size_by_definition(tmp_path: Path, fake: FakeServer) -> None:
     settings = Settings(base_url=fake.base_url, cache=":memory:", agents=4, rounds=2)
     config = _config(fake, settings=settings, methods=("cot", "sc-3", "vote", "mad", "icl-cot", "r2mad"))
-    rows = {row.method: row.calls for row in await estimate(config, tmp_path / "none", 100)}
+    rows = {row.method: row.calls for row in await estimate(config, 100)}
     assert rows == {"cot": 4, "sc-3": 12, "vote": 16, "mad": 32, "icl-cot": 4, "r2mad": 36}
     outcome = await _run(config, tmp_path)
     assert outcome.complete

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TextIO
 from r2mad.cli.common import printable
 
 if TYPE_CHECKING:
-    from r2mad.study.config import StudyConfig
     from r2mad.study.estimate import Estimate
     from r2mad.study.metrics import Metrics
 
@@ -51,7 +50,7 @@ def _signed(gain: float | None) -> str:
     return f"{'':>6}" if gain is None else f"{100 * gain:>+6.1f}"
 
 
-def print_estimate(rows: Sequence[Estimate], config: StudyConfig, reply_tokens: int, out: TextIO) -> None:
+def print_estimate(rows: Sequence[Estimate], reply_tokens: int, out: TextIO) -> None:
     """What a study would take at most, a line a cell, and in all."""
     width = max((len(row.method) for row in rows), default=6)
     for row in rows:

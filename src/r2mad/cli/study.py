@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json as json_module
+import re
 import signal
 import sys
 from collections.abc import Coroutine
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from r2mad.study.studies import Outcome
 
 
+NAME = re.compile(r"\w[\w .@+=\[\]-]{0,99}")
+"""A run's name: it is a folder's, below the log folder and nowhere else."""
+MEMORIES = "memories"
+_SECRET = re.compile(r"(--(?:embedder-)?api-key)[ =]\S+|(?<=://)[^/@\s]+@")
+
+
 @dataclass(frozen=True)
 class StudyOptions:
     """What to run, where no file says it, and how far."""
@@ -35,8 +42,8 @@ class StudyOptions:
     """Methods, separated by commas; see `r2mad methods`."""
     model: Annotated[list[str], LIST] = field(default_factory=list)
     """`provider/name`; give it again for each further model to compare. Agents of different models need a file."""
-    seed: str = "1"
-    """Seeds, separated by commas; each question is asked once with each."""
+    seed: str | None = None
+    """Seeds, separated by commas; each question is asked once with each. 1 if nothing is said."""
     name: str | None = None
     """The run's folder below the log folder; by default the file's name, or a digest of what is run."""
     limit: int | None = None
@@ -52,7 +59,7 @@ class StudyOptions:
     reply_tokens: int = 400
     """For --dry-run: how many tokens a reply is taken to have."""
     max_tokens_total: int | None = None
-    """Begin no debate that might take the study over so many tokens, read and written."""
+    """Make no call that is likely to take the study over so many tokens, read and written."""
     max_cost: float | None = None
     """The same in money, by the prices in the file."""
     allow_leak: bool = False
@@ -94,7 +101,7 @@ def study(
     if options.dry_run:
         return _tell_dry_run(config, folder, options)
     try:
-        outcome = _interruptible(lambda watch: _run(config, folder, logs / "memories", options, watch))
+        outcome = _interruptible(lambda watch: _run(config, folder, logs / MEMORIES, options, watch))
     except KeyboardInterrupt:
         complain(f"stopped; the same command goes on from what is in {folder}")
         return INTERRUPTED
@@ -105,12 +112,12 @@ def _config(file: Path | None, options: StudyOptions, settings: Settings) -> Stu
     from r2mad.study.config import StudyConfig, read_config, team_of
 
     sets, methods = _listed(options.dataset), _listed(options.method)
-    seeds = _seeds(options.seed)
+    seeds = _seeds(options.seed or "1")
     part = _shard(options.shard)
     if file is not None:
         config = read_config(file, settings)
         given: dict[str, Any] = {"datasets": sets, "methods": methods, "teams": tuple(map(team_of, options.model))}
-        given["seeds"] = seeds if options.seed != "1" else ()
+        given["seeds"] = seeds if options.seed else ()
     else:
         if not sets or not methods or not options.model:
             raise UsageError("a study needs a file, or --dataset, --method and --model; see `r2mad study --help`")
@@ -121,6 +128,9 @@ def _config(file: Path | None, options: StudyOptions, settings: Settings) -> Stu
     given["allow_leak"] = options.allow_leak or None
     if options.train:
         given["train"] = replace(config.train, dataset=options.train)
+    for flag, value in (("--memory-limit", options.memory_limit), ("--reply-tokens", options.reply_tokens)):
+        if value is not None and value < 1:
+            raise UsageError(f"{flag} {value} is out of range")
     if options.memory_limit:
         given["memory"] = replace(config.memory, limit=options.memory_limit)
     given["shard"] = part
@@ -149,6 +159,8 @@ def _shard(given: str) -> tuple[int, int]:
 def _folder(config: StudyConfig, file: Path | None, options: StudyOptions) -> str:
     """The run's folder: it does not depend on --limit, so that a longer run goes on."""
     name = options.name or (config.name if file else "") or config.identity
+    if not NAME.fullmatch(name) or name == MEMORIES:
+        raise UsageError(f"{name!r} is no name for a run: letters, digits, spaces, dots, dashes and +, = or @ inside")
     part, parts = config.shard
     return name if parts == 1 else f"{name}-shard-{part}-of-{parts}"
 
@@ -171,7 +183,7 @@ async def _run(config: StudyConfig, folder: Path, memories: Path, options: Study
             announce=progress.announce,
             say=progress.say,
             begun=begun,
-            command=" ".join(sys.argv[1:]) if "key" not in " ".join(sys.argv) else "",
+            command=_SECRET.sub(r"\1 …", " ".join(sys.argv[1:])),
         )
 
 
@@ -248,12 +260,18 @@ def _tell(outcome: Outcome, folder: Path, options: StudyOptions) -> int:
 def _tell_dry_run(config: StudyConfig, folder: Path, options: StudyOptions) -> int:
     from r2mad.cli.results import print_estimate
     from r2mad.study.estimate import estimate
+    from r2mad.study.records import DEBATES, finished
+    from r2mad.study.studies import check_folder
 
-    rows = asyncio.run(estimate(config, folder, options.reply_tokens))
+    check_folder(config, folder)
+    rows = asyncio.run(estimate(config, options.reply_tokens))
+    held = len(finished(folder / DEBATES))
     if options.json:
         from dataclasses import asdict
 
         print(json_module.dumps([asdict(row) for row in rows]))
     else:
-        print_estimate(rows, config, options.reply_tokens, sys.stdout)
+        print_estimate(rows, options.reply_tokens, sys.stdout)
+        if held:
+            print(f"{held} debates are in {folder} already; those of this study among them are not asked again.")
     return DONE

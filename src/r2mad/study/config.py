@@ -34,7 +34,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,10 @@ class MemoryPlan:
     url: str | None = None
     """A memory that is there already, used as it is."""
 
+    def __post_init__(self) -> None:
+        if type(self.limit) is int and self.limit < 1:
+            raise UsageError(f"limit = {self.limit} is out of range: at least one debate")
+
 
 @dataclass(frozen=True, slots=True)
 class TrainPlan:
@@ -86,6 +90,10 @@ class TrainPlan:
 
     dataset: str | None = None
     limit: int = 20
+
+    def __post_init__(self) -> None:
+        if type(self.limit) is int and self.limit < 1:
+            raise UsageError(f"limit = {self.limit} is out of range: at least one training item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,10 @@ class Price:
 
     input: float = 0.0
     output: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.input >= 0.0 and self.output >= 0.0):
+            raise UsageError(f"a price cannot be {self.input} or {self.output}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,9 +298,13 @@ class _Reader:
             for name, plain in (("int", int), ("float", float), ("str", str)):
                 if str(one.type).startswith(name):
                     self.typed(table, one.name, plain)
+        missing = [one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING]
+        for name in missing:
+            if name not in table:
+                raise self.wrong(key, f"{key}: {name} is missing")
         try:
             return kind(**table)
-        except TypeError as error:
+        except (TypeError, UsageError) as error:
             raise self.wrong(key, f"{key}: {error}") from error
 
     def settings(self, data: Mapping[str, Any], given: Settings) -> Settings:

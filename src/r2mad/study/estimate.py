@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from r2mad import engine
 from r2mad.api import Table
@@ -21,7 +20,6 @@ from r2mad.settings import Settings
 from r2mad.study.config import StudyConfig, Team
 from r2mad.study.masking import with_choice
 from r2mad.study.plan import Variant, make_plan
-from r2mad.study.records import DEBATES, Head, read
 from r2mad.types import Completion, Item, MaskChoice, Request, Usage, total
 from r2mad.verdict import Never
 
@@ -50,40 +48,23 @@ class Estimate:
     """None without a price."""
 
 
-async def estimate(config: StudyConfig, folder: Path, reply_tokens: int) -> list[Estimate]:
-    """Every cell of a study, and what it would take if no debate ended early and no call were shared.
+async def estimate(config: StudyConfig, reply_tokens: int) -> list[Estimate]:
+    """Every cell of a study, and what it would take if no debate ended early, no call were shared, and none was held.
 
     Args:
         config: the study.
-        folder: its folder; nothing is asked again of debates that are there, but which those are is not known before
-            the models are opened, so the rows are those of the whole study.
         reply_tokens: tokens of a reply.
 
     Raises:
         UsageError: see `make_plan`.
     """
     plan = make_plan(config)
-    held = sum(1 for head in read(Head, folder / DEBATES) if head.stopped != "failed")
-    rows = [
+    return [
         await _row(config, team, name, items, variant, reply_tokens)
         for team in config.teams
         for name, items in plan.items.items()
         for variant in plan.variants
     ]
-    share = 1 - min(1.0, held / max(1, plan.debates))
-    return [_scaled(row, share) for row in rows] if held else rows
-
-
-def _scaled(row: Estimate, share: float) -> Estimate:
-    """A row less the share of the study that is held already."""
-    return replace(
-        row,
-        debates=round(row.debates * share),
-        calls=round(row.calls * share),
-        prompt_tokens=round(row.prompt_tokens * share),
-        completion_tokens=round(row.completion_tokens * share),
-        cost=None if row.cost is None else row.cost * share,
-    )
 
 
 async def _row(
@@ -132,10 +113,8 @@ async def _size(settings: Settings, item: Item, method: Method, reply_tokens: in
         skew=tuple(part for part in method.skew if not getattr(part, "needs_memory", False)),
         stop=Never(),
     )
-    table = Table(
-        (ScriptedModel(script, "scripted/estimate"),),
-        settings.changed(memory=None, max_calls=None, agents=None, rounds=None),
-    )
+    model = ScriptedModel(script, "scripted/estimate")
+    table = Table((model,), settings.changed(memory=None, max_calls=None), as_given=True)
     scene, sized = table.prepare(item.question, plain, seed=0)
     record = await engine.run(scene, sized)
     used = total(record.usage.values())

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from r2mad.api import Table, open_table, with_memory
+from r2mad.api import Table, fitted, open_table, with_memory
 from r2mad.diverse import Diverse
 from r2mad.errors import UsageError
+from r2mad.experience import leak_key
 from r2mad.method import Method
 from r2mad.methods import find_method
 from r2mad.opening import Reminded
@@ -62,6 +63,8 @@ def make_plan(config: StudyConfig) -> Plan:
     items = {}
     for given in config.datasets:
         name = evaluated(given)
+        if name in items:
+            raise UsageError(f"{name} is named twice")
         found = load_items(config, name)[: config.limit][part - 1 :: parts]
         if not found:
             raise UsageError(f"{name} has no question in this part of the study")
@@ -98,17 +101,25 @@ def load_items(config: StudyConfig, name: str) -> list[Item]:
 
 
 def _sized(method: Method, config: StudyConfig) -> Method:
-    """The method in the study's size, where its size may be changed: `cot` stays one agent beside a mad of five."""
+    """The method with the study's settings: `cot` stays one agent beside a mad of five. A sweep varies what comes out,
+    so no setting may be applied after it."""
     agents, rounds = config.settings.agents, config.settings.rounds
-    return method.sized(
+    sized = method.sized(
         agents if "agents" in method.adjustable else None, rounds if "rounds" in method.adjustable else None
     )
+    return fitted(sized, config.settings)
 
 
 def _varied(config: StudyConfig, sweep: Sweep, value: Any) -> Variant:
     """One value of a sweep as a method of its own, called `method[what=value]`."""
     base, what = _sized(find_method(sweep.method), config), sweep.what
+    if isinstance(value, bool) or (
+        what in ("agents", "rounds", "k", "candidates", "memory_limit") and not _counts(value)
+    ):
+        raise UsageError(f"a sweep of {what} takes whole numbers of at least 1, not {value!r}")
     memory = config.memory
+    if what in ("memory", "memory_limit") and (memory.url or config.settings.memory):
+        raise UsageError(f"a sweep of {what} builds its memories, so that no --memory or [memory] url can be given")
     if what == "memory_limit":
         memory = replace(memory, limit=value)
     elif what == "memory":
@@ -118,6 +129,10 @@ def _varied(config: StudyConfig, sweep: Sweep, value: Any) -> Variant:
     except TypeError as error:
         raise UsageError(f"{base.name} cannot have {what} = {value!r}: {error}") from error
     return Variant(method, memory)
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, int) and value >= 1
 
 
 def _changed(base: Method, what: str, value: Any) -> dict[str, Any]:
@@ -202,9 +217,7 @@ async def _batches(plan: Plan, table: Table, name: str, items: list[Item], shelv
     else:
         groups = [(table, plain)]
     for at, methods in groups:
-        # methods have their sizes already, and those of a fixed size would refuse another
-        sized = replace(at, settings=at.settings.changed(agents=None, rounds=None))
-        found += [Batch(sized, items, methods, seed) for seed in plan.config.seeds]
+        found += [Batch(replace(at, as_given=True), items, methods, seed) for seed in plan.config.seeds]
     return found
 
 
@@ -227,6 +240,7 @@ async def _remembering(plan: Plan, table: Table, name: str, memory: MemoryPlan, 
     if url is None:
         source = memory.dataset or _training(name)
         train = load_items(plan.config, source)[: memory.limit]
+        _refuse_leak(plan, train, name)
         url = f"sqlite:{shelves.folder / memory_key(table, train, memory.seed, source)}.db"
         settings = plan.config.settings.changed(memory=None)
         async with open_shelf(url, settings) as shelf:
@@ -236,6 +250,16 @@ async def _remembering(plan: Plan, table: Table, name: str, memory: MemoryPlan, 
                 if built.failed:
                     raise UsageError(f"{built.failed} debates for the memory {url} failed; run the same command again")
     return await with_memory(table, url, shelves.stack)
+
+
+def _refuse_leak(plan: Plan, train: Sequence[Item], name: str) -> None:
+    """Refuse a memory of evaluated questions before it is built (invariant 7)."""
+    known = {leak_key(item.question) for item in train}
+    leaked = [item.question.id for item in plan.items[name] if leak_key(item.question) in known]
+    if leaked and not plan.config.allow_leak:
+        raise UsageError(
+            f"{len(leaked)} questions of {name} are in the memory that would be built for it (first: {leaked[0]})"
+        )
 
 
 def memory_key(table: Table, train: Sequence[Item], seed: int, source: str) -> str:

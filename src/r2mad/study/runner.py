@@ -84,6 +84,7 @@ async def run_batches(
     announce: Announce | None = None,
     allow_leak: bool = False,
     gate: Gate | None = None,
+    admitted: Callable[[Sequence[str]], None] | None = None,
 ) -> list[Score]:
     """Hold every method's debate on every item, and return all scores of the folder that belong to them.
 
@@ -97,6 +98,7 @@ async def run_batches(
         announce: told of each debate that is on disk.
         allow_leak: go on though questions of the run are in the memory, with what turned out right.
         gate: asked before each debate; once it is shut the run ends when what is under way is over.
+        admitted: told the ids of all its debates once nothing can refuse the run, and before anything is asked.
 
     Raises:
         UsageError: an unknown method, a bad setting, two items with one id, a memory that holds a question of the run
@@ -113,6 +115,9 @@ async def run_batches(
         # under the lock: a run that is refused must not change the other's items
         write_items(folder / ITEMS, [item for batch in ready for item in batch.items])
         await _score_what_is_not(folder, items, scores)
+        wanted = [id for batch in ready for id in _ids(batch)]
+        if admitted:
+            admitted(wanted)
         jobs = enumerate(_jobs(ready, finished(folder / DEBATES)))
 
         async def work() -> None:
@@ -133,8 +138,8 @@ async def run_batches(
                 stop_if_useless(record)
 
         await all_of(work() for _ in range(max(batch.table.settings.max_connections for batch in ready)))
-    wanted = {id for batch in ready for id in _ids(batch)}
-    return [score for score in latest_scores(folder / SCORES) if score.id in wanted]
+    known = set(wanted)
+    return [score for score in latest_scores(folder / SCORES) if score.id in known]
 
 
 def resolved(batches: Sequence[Batch]) -> list[Batch]:

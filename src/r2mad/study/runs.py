@@ -2,8 +2,9 @@
 
     run = load_run("logs/table1")       # logs/table1-shard-1-of-4 and its like, where that is not there itself
 
-A folder may hold more than its study asks for now: a method that was taken out again, another seed. Only the cells of
-`study.json` count then, and what was left out is counted. A folder without one counts as a whole.
+A folder may hold more than its study asks for now: a method that was taken out again, another seed, a question in an
+older wording. Only the cells of `study.json` and the debates of `debates.ids` count then, and what was left out is
+counted. A folder without one counts as a whole.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from r2mad.errors import StoreError, UsageError
 from r2mad.study.datasets import parse_name
 from r2mad.study.records import DEBATES, ITEMS, SCORES, Head, read
 from r2mad.study.scores import Score, latest_scores
-from r2mad.study.studies import HOW, read_study
+from r2mad.study.studies import HOW, IDS, read_study
 from r2mad.types import DebateRecord, Item
 
 _SHARD = re.compile(r"(?P<name>.+)-shard-(?P<part>\d+)-of-(?P<parts>\d+)")
@@ -106,8 +107,26 @@ def load_runs(paths: Sequence[str | Path]) -> Run:
     whole = len(studies) == len(folders)
     study = _joined([one for _, one in studies]) if studies and whole else None
     belongs = _belongs(study, found) if study else None
-    scores = [score for score in found if belongs is None or belongs(score)]
+    ids = _asked_for(folders)
+    scores = [score for score in found if (belongs is None or belongs(score)) and (ids is None or score.id in ids)]
     return Run(named[0], study, scores, folders, len(found) - len(scores), _missing(folders))
+
+
+def _asked_for(folders: Sequence[Path]) -> set[str] | None:
+    """The debates of the studies as they were last run; None where a folder does not say.
+
+    A folder may hold a question in an older wording, or debates that read a memory before it grew: a table that counted
+    both would count a question twice.
+    """
+    ids: set[str] = set()
+    for folder in folders:
+        try:
+            ids |= set((folder / IDS).read_text(encoding="utf-8").split())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{folder / IDS}: cannot be read: {error}") from error
+    return ids
 
 
 def folders_of(path: Path) -> list[Path]:

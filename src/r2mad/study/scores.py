@@ -9,7 +9,7 @@ from pathlib import Path
 
 from r2mad.answers import equivalent
 from r2mad.study.records import read
-from r2mad.types import DebateRecord, Item, Reply, Round, Usage, total
+from r2mad.types import DebateRecord, Item, Judgement, Reply, Round, Usage, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Score:
     spent: dict[str, Spent] = field(default_factory=dict)
     """By kind of call: how many, and their tokens."""
     shared: int = 0
-    """Of the agents' replies, those that another debate had been given already, or an earlier run."""
+    """Of the replies and the judgements, those that another debate had been given already, or an earlier run."""
     shared_tokens: int = 0
-    """Tokens of those replies."""
+    """Tokens of those."""
     waited: float = 0.0
     """Seconds that the calls took when they were first made, added up."""
 
@@ -83,6 +83,10 @@ def grade(record: DebateRecord, item: Item) -> Score:
     correct = verdict[record.answer]
     tied_right = [_right(answer, item) for answer in record.tied]
     settled = graded_rounds(record, verdict)
+    # of a diverse opening's pool those that were not kept were asked as well
+    pool = record.rounds[0].candidates or record.rounds[0].replies
+    later = [reply for one in record.rounds[1:] for reply in one.replies]
+    asked: list[Reply | Judgement] = [*pool, *later, *record.judgements]
     return Score(
         id=record.id,
         method=record.method,
@@ -111,9 +115,9 @@ def grade(record: DebateRecord, item: Item) -> Score:
         consensus=tuple(one.consensus for one in record.rounds),
         confidence=record.confidence if record.calibrated is None else record.calibrated,
         spent=_spent(record),
-        shared=sum(reply.cached for reply in replies),
-        shared_tokens=sum(reply.usage.total_tokens for reply in replies if reply.cached),
-        waited=round(sum(z.seconds for z in replies) + sum(note.seconds for note in record.judgements), 6),
+        shared=sum(one.cached for one in asked),
+        shared_tokens=sum(one.usage.total_tokens for one in asked if one.cached),
+        waited=round(sum(one.seconds for one in asked), 6),
     )
 
 

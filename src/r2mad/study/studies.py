@@ -2,7 +2,8 @@
 
     RUN/
       study.json       the resolved configuration, versions, hardware, and the models as their servers name them
-      sessions.jsonl   one line for each time the study was run: when, how long, how many debates, why it ended
+      debates.ids      the ids of the study's debates as it was last run, one a line: what tables count
+    sessions.jsonl   one line for each time the study was run: when, how long, how many debates, why it ended
       items.jsonl, debates.jsonl, scores.jsonl        see `r2mad.study.records`
 
 `study.json` is written anew each time. A study may grow by methods, data sets, models and seeds; a folder of debates
@@ -15,8 +16,9 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,17 +30,19 @@ from r2mad.scene import Purse
 from r2mad.settings import Settings
 from r2mad.study.config import Price, StudyConfig
 from r2mad.study.plan import Plan, Say, make_plan, opened
-from r2mad.study.records import SCORES, Writer, read
+from r2mad.study.records import DEBATES, SCORES, Writer, finished, read
 from r2mad.study.runner import Announce, Gate, pending, run_batches
 from r2mad.study.scores import Score, latest_scores
 from r2mad.types import DebateRecord
 
-STUDY, SESSIONS = "study.json", "sessions.jsonl"
+STUDY, SESSIONS, IDS = "study.json", "sessions.jsonl", "debates.ids"
 SCHEMA = 1
 SECRET = ("api_key", "embedder_api_key")
 """Settings that are never written down."""
 HOW = ("base_url", "embedder_base_url", "max_connections", "timeout", "max_retries", "cache", "no_cache", *SECRET)
 """Settings that say how an endpoint is reached and not what it is asked; they may change between sessions."""
+_USER = re.compile(r"//[^/@\s]+@")
+"""A user's name and password in an address."""
 LIBRARIES = ("aiohttp", "pydantic", "numpy", "math-verify", "jinja2", "xllamacpp", "wordllama")
 """Whose versions may decide a result."""
 
@@ -133,8 +137,9 @@ async def run_config(
     """
     plan = make_plan(config)
     check_folder(config, folder)
-    if config.max_cost is not None and not any(seat.model in config.prices for t in config.teams for seat in t.seats):
-        raise UsageError("--max-cost needs [prices] for the models, per million tokens")
+    free = [seat.model for team in config.teams for seat in team.seats if seat.model not in config.prices]
+    if config.max_cost is not None and free:
+        raise UsageError(f"--max-cost needs [prices] for every model, per million tokens; {free[0]} has none")
     started, clock = datetime.now(UTC), time.perf_counter()
     held: list[Score] = []
     served: dict[str, set[str]] = {}
@@ -150,18 +155,27 @@ async def run_config(
         gate, purse = Gate(), _purse(config, folder)
         before = (purse.tokens, purse.paid) if purse else (0, 0.0)
         batches = [replace(batch, table=replace(batch.table, purse=purse)) for batch in batches]
-        left = pending(batches, folder)
-        write_study(config, plan, folder)
-        begun(left, plan.debates, gate)
-        ended = "done"
+        ended = "refused"
+
+        def admitted(ids: Sequence[str]) -> None:
+            """Nothing can refuse it any more, and the folder is ours."""
+            nonlocal ended
+            ended = "done"
+            write_study(config, plan, folder)
+            _write_lines(folder / IDS, ids)
+            done = finished(folder / DEBATES)
+            begun(sum(id not in done for id in ids), plan.debates, gate)
+
         try:
-            scores = await run_batches(batches, folder, announce=count, allow_leak=config.allow_leak, gate=gate)
+            scores = await run_batches(
+                batches, folder, announce=count, allow_leak=config.allow_leak, gate=gate, admitted=admitted
+            )
             ended = gate.why or ended
         except BaseException as error:
-            ended = type(error).__name__
+            ended = type(error).__name__ if ended == "done" else ended
             raise
         finally:
-            left = pending(batches, folder)
+            left = pending(batches, folder) if ended != "refused" else 0
             session = Session(
                 started=started.isoformat(timespec="seconds"),
                 seconds=round(time.perf_counter() - clock, 3),
@@ -174,8 +188,9 @@ async def run_config(
                 paid=purse.paid - before[1] if purse else sum(cost(one, config.prices) for one in held),
                 largest=purse.largest if purse else (0, 0.0),
             )
-            _note(folder, session)
-            _tell_served(folder, served)
+            if ended != "refused":
+                _note(folder, session)
+                _tell_served(folder, served)
     return Outcome(scores, session, plan)
 
 
@@ -210,8 +225,9 @@ def described(config: StudyConfig) -> dict[str, Any]:
         "limit": config.limit,
         "shard": list(config.shard),
     }
+    settings = {one.name: getattr(config.settings, one.name) for one in fields(Settings) if one.name not in SECRET}
     found["settings"] = {
-        one.name: getattr(config.settings, one.name) for one in fields(Settings) if one.name not in SECRET
+        name: _USER.sub("//…@", value) if isinstance(value, str) else value for name, value in settings.items()
     }
     return found
 
@@ -234,6 +250,12 @@ def check_folder(config: StudyConfig, folder: Path) -> None:
     if known is None:
         return
     before, now = known["config"], json.loads(json.dumps(described(config)))
+    seats = {team["name"]: team["agents"] for team in before.get("models", ())}
+    for team in now["models"]:
+        if seats.get(team["name"], team["agents"]) != team["agents"]:
+            raise UsageError(
+                f"{folder} holds {team['name']} with agents of another sampling: give this one a name of its own"
+            )
     for what in ("memory", "train"):
         if before.get(what) != now[what]:
             raise UsageError(f"{folder} holds a study with another {what}: give this one a name of its own")
@@ -289,6 +311,20 @@ def _write(path: Path, data: Any) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(".part")
         beside.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _write_lines(path: Path, lines: Sequence[str]) -> None:
+    """Write a file of lines, whole or not at all.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    try:
+        beside = path.with_suffix(".part")
+        beside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         beside.replace(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
