@@ -31,7 +31,7 @@ from r2mad.settings import Settings
 from r2mad.study.config import Price, StudyConfig
 from r2mad.study.plan import Plan, Say, make_plan, opened
 from r2mad.study.records import DEBATES, SCORES, Writer, finished, read
-from r2mad.study.runner import Announce, Gate, pending, run_batches
+from r2mad.study.runner import Announce, Batch, Gate, pending, run_batches
 from r2mad.study.scores import Score, latest_scores
 from r2mad.types import DebateRecord
 
@@ -140,58 +140,70 @@ async def run_config(
     free = [seat.model for team in config.teams for seat in team.seats if seat.model not in config.prices]
     if config.max_cost is not None and free:
         raise UsageError(f"--max-cost needs [prices] for every model, per million tokens; {free[0]} has none")
-    started, clock = datetime.now(UTC), time.perf_counter()
-    held: list[Score] = []
-    served: dict[str, set[str]] = {}
-
-    def count(record: DebateRecord, score: Score) -> None:
-        held.append(score)
-        for reply in (reply for one in record.rounds for reply in one.replies if reply.model):
-            served.setdefault(record.agents[reply.agent].model, set()).add(reply.model)
-        if announce:
-            announce(record, score)
-
+    sitting, gate = _Sitting(config, folder, announce), Gate()
     async with opened(plan, memories, say) as batches:
-        gate, purse = Gate(), _purse(config, folder)
-        before = (purse.tokens, purse.paid) if purse else (0, 0.0)
-        batches = [replace(batch, table=replace(batch.table, purse=purse)) for batch in batches]
-        ended = "refused"
+        batches = [replace(batch, table=replace(batch.table, purse=sitting.purse)) for batch in batches]
 
         def admitted(ids: Sequence[str]) -> None:
-            """Nothing can refuse it any more, and the folder is ours."""
-            nonlocal ended
-            ended = "done"
-            write_study(config, plan, folder)
-            _write_lines(folder / IDS, ids)
+            sitting.admit(plan, ids)
             done = finished(folder / DEBATES)
             begun(sum(id not in done for id in ids), plan.debates, gate)
 
         try:
             scores = await run_batches(
-                batches, folder, announce=count, allow_leak=config.allow_leak, gate=gate, admitted=admitted
+                batches, folder, announce=sitting.count, allow_leak=config.allow_leak, gate=gate, admitted=admitted
             )
-            ended = gate.why or ended
         except BaseException as error:
-            ended = type(error).__name__ if ended == "done" else ended
+            sitting.end(batches, type(error).__name__, command)
             raise
-        finally:
-            left = pending(batches, folder) if ended != "refused" else 0
-            session = Session(
-                started=started.isoformat(timespec="seconds"),
-                seconds=round(time.perf_counter() - clock, 3),
-                held=len(held),
-                left=left,
-                ended=ended,
-                calls=sum(one.calls - one.shared for one in held),
-                tokens=purse.tokens - before[0] if purse else sum(one.tokens - one.shared_tokens for one in held),
-                command=command,
-                paid=purse.paid - before[1] if purse else sum(cost(one, config.prices) for one in held),
-                largest=purse.largest if purse else (0, 0.0),
-            )
-            if ended != "refused":
-                _note(folder, session)
-                _tell_served(folder, served)
-    return Outcome(scores, session, plan)
+        return Outcome(scores, sitting.end(batches, gate.why or "done", command), plan)
+
+
+class _Sitting:
+    """One session while it lasts: what it has held and spent so far."""
+
+    def __init__(self, config: StudyConfig, folder: Path, announce: Announce | None) -> None:
+        self._config, self._folder, self._announce = config, folder, announce
+        self._started, self._clock = datetime.now(UTC), time.perf_counter()
+        self.purse = _purse(config, folder)
+        self._before = (self.purse.tokens, self.purse.paid) if self.purse else (0, 0.0)
+        self._held: list[Score] = []
+        self._served: dict[str, set[str]] = {}
+        self._admitted = False
+
+    def count(self, record: DebateRecord, score: Score) -> None:
+        """A debate is on disk."""
+        self._held.append(score)
+        for reply in (reply for one in record.rounds for reply in one.replies if reply.model):
+            self._served.setdefault(record.agents[reply.agent].model, set()).add(reply.model)
+        if self._announce:
+            self._announce(record, score)
+
+    def admit(self, plan: Plan, ids: Sequence[str]) -> None:
+        """Nothing can refuse it any more, and the folder is ours: only now may its files be written."""
+        self._admitted = True
+        write_study(self._config, plan, self._folder)
+        _write_lines(self._folder / IDS, ids)
+
+    def end(self, batches: Sequence[Batch], ended: str, command: str) -> Session:
+        """Note down what it came to; one that was refused leaves no trace."""
+        held, purse, prices = self._held, self.purse, self._config.prices
+        session = Session(
+            started=self._started.isoformat(timespec="seconds"),
+            seconds=round(time.perf_counter() - self._clock, 3),
+            held=len(held),
+            left=pending(batches, self._folder) if self._admitted else 0,
+            ended=ended,
+            calls=sum(one.calls - one.shared for one in held),
+            tokens=purse.tokens - self._before[0] if purse else sum(one.tokens - one.shared_tokens for one in held),
+            command=command,
+            paid=purse.paid - self._before[1] if purse else sum(cost(one, prices) for one in held),
+            largest=purse.largest if purse else (0, 0.0),
+        )
+        if self._admitted:
+            _note(self._folder, session)
+            _tell_served(self._folder, self._served)
+        return session
 
 
 def _tell_served(folder: Path, served: dict[str, set[str]]) -> None:
