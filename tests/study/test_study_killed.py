@@ -82,7 +82,7 @@ def test_fifty_kills_leave_no_trace(tmp_path: Path) -> None:
         while True:
             with _start(server.base_url, tmp_path / "killed") as process:
                 early = kills < KILLS and chance.random() < 0.2  # while a memory is built, or nothing is done yet
-                time.sleep(chance.uniform(0.3, 1.5) if early else 0.0)
+                time.sleep(chance.uniform(0.3, 1.0) if early else 0.0)
                 told = b"" if early else _until_debates(process)
                 time.sleep(0.0 if early or kills >= KILLS else chance.uniform(0.0, 0.35))
                 if kills < KILLS and process.poll() is None:
