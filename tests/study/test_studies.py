@@ -13,35 +13,17 @@ from r2mad.errors import UsageError
 from r2mad.models.fake_server import FakeServer
 from r2mad.models.fake_server import Settings as FakeSettings
 from r2mad.settings import Settings
-from r2mad.study.config import MemoryPlan, Price, Seat, StudyConfig, Sweep, Team, TrainPlan, team_of
+from r2mad.study.config import MemoryPlan, Price, Seat, Sweep, Team, TrainPlan
 from r2mad.study.estimate import estimate
 from r2mad.study.metrics import cells
 from r2mad.study.plan import make_plan
 from r2mad.study.records import DEBATES, ITEMS, SCORES, latest, read
 from r2mad.study.runner import Gate
 from r2mad.study.scores import Score
-from r2mad.study.studies import SESSIONS, Outcome, Session, read_study, run_config
+from r2mad.study.studies import SESSIONS, Session, read_study
 from r2mad.types import DebateRecord, Item
-
-
-def _config(server: FakeServer | None, **changes: Any) -> StudyConfig:
-    at = server.base_url if server else "http://127.0.0.1:9/v1"
-    settings = changes.pop("settings", Settings(base_url=at, cache=":memory:"))
-    usual: dict[str, Any] = {
-        "name": "try",
-        "datasets": ("starter:test",),
-        "methods": ("cot", "mad"),
-        "teams": (team_of("openai/fake"),),
-        "settings": settings,
-        "limit": 4,
-        "memory": MemoryPlan(limit=5),
-        "train": TrainPlan(limit=3),
-    }
-    return StudyConfig(**{**usual, **changes})
-
-
-async def _run(config: StudyConfig, folder: Path, **more: Any) -> Outcome:
-    return await run_config(config, folder / (config.name or "run"), folder / "memories", **more)
+from tests.study.trying import config as _config
+from tests.study.trying import run as _run
 
 
 async def test_every_cell_is_held_once_and_told(tmp_path: Path, fake: FakeServer) -> None:

@@ -183,7 +183,7 @@ class _Sitting:
         """Nothing can refuse it any more, and the folder is ours: only now may its files be written."""
         self._admitted = True
         write_study(self._config, plan, self._folder)
-        _write_lines(self._folder / IDS, ids)
+        _replace(self._folder / IDS, "".join(f"{id}\n" for id in ids))
 
     def end(self, batches: Sequence[Batch], ended: str, command: str) -> Session:
         """Note down what it came to; one that was refused leaves no trace."""
@@ -319,24 +319,19 @@ def write_study(config: StudyConfig, plan: Plan, folder: Path) -> None:
 
 
 def _write(path: Path, data: Any) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_suffix(".part")
-        beside.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
+    _replace(path, json.dumps(data, indent=1, ensure_ascii=False))
 
 
-def _write_lines(path: Path, lines: Sequence[str]) -> None:
-    """Write a file of lines, whole or not at all.
+def _replace(path: Path, text: str) -> None:
+    """Write a file, whole or not at all.
 
     Raises:
         StoreError: it cannot be written.
     """
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(".part")
-        beside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        beside.write_text(text, encoding="utf-8")
         beside.replace(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
